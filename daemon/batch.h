@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch.h: the shard's queue of items, grouped by operation and algorithm, worked in
+ * groups of at most KEM_GROUP_MAX once per turn. Shard thread only. Owns nothing but
+ * its lists: items lie in codec memory until the turn's end.
+ */
+#ifndef MLKEMD_BATCH_H
+#define MLKEMD_BATCH_H
+
+#include "request.h"
+
+struct metrics_shard;
+struct keypool;
+
+struct batch {
+	const struct kem *kem;
+	struct kem_scratch *scratch; /* in the arena */
+	struct metrics_shard *metrics;
+	uint32_t fill_milli; /* recent mean of items in a group, x 1000 */
+	uint32_t n_items;    /* queued now */
+	struct request_item_list queues[3][KEM_N_ALGS]; /* keygen, encaps, decaps */
+};
+
+void batch_init(struct batch *batch, const struct kem *kem, struct kem_scratch *scratch,
+    struct metrics_shard *metrics);
+
+/* Queue an item whose inputs are set and whose outputs point to room. */
+void batch_add(struct batch *batch, struct request_item *item);
+
+/*
+ * batch_run() works all that is queued. Deadlines are checked before a group and before
+ * the answer; item statuses are set, a kdf is applied, and req->done(req) is called for
+ * each request whose last item was worked. Returns 0, or a negative KEM_FAIL_... when
+ * the random generator or libcrypto failed: the daemon must stop (fate four).
+ */
+__attribute__((warn_unused_result)) int batch_run(struct batch *batch);
+
+#endif

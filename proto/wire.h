@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * wire.h: the frame around mlkemd's protobuf messages, its limits, and the look at a
+ * message before it is decoded. Pure functions on the caller's bytes; any thread.
+ */
+#ifndef MLKEMD_WIRE_H
+#define MLKEMD_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_VERSION          1u
+#define WIRE_HEADER_BYTES     4u
+#define WIRE_MAX_FRAME_BYTES  (512u * 1024u) /* of the message, header not counted */
+#define WIRE_MAX_ITEMS        64u
+#define WIRE_MAX_KDF_BYTES    (64u * 1024u) /* kdf length x items */
+#define WIRE_HANDLE_BYTES     16u
+#define WIRE_MAX_CLIENT_NAME  64u
+#define WIRE_MAX_MESSAGE_TEXT 200u
+
+/* The length of the message that follows a frame header. Big-endian. */
+uint32_t wire_get_length(const uint8_t header[WIRE_HEADER_BYTES]);
+void wire_put_length(uint8_t header[WIRE_HEADER_BYTES], uint32_t length);
+
+/* 1 to WIRE_MAX_FRAME_BYTES is a legal length. */
+bool wire_length_ok(uint32_t length);
+
+/* What wire_prescan() saw. */
+struct wire_prescan {
+	uint64_t id;    /* field 1 (the last one, as protobuf has it), 0 if absent */
+	uint32_t op;    /* field number of the operation, 0 if none */
+	uint32_t n_ops; /* operations present: more than one is INVALID_REQUEST */
+	uint32_t
+	    n_items; /* elements of the operation's array (shares, items, handles) */
+};
+
+enum {
+	WIRE_E_MALFORMED = 1, /* not protobuf: closes the connection */
+};
+
+/*
+ * wire_prescan() walks the tags of a Request without decoding or allocating: so the
+ * count of items is known, and odd input (over-long tags, groups, truncation) refused,
+ * before protobuf-c sees a byte. Nesting is at most two levels, by the schema.
+ * Returns 0, or WIRE_E_MALFORMED.
+ */
+__attribute__((warn_unused_result)) int wire_prescan(
+    const uint8_t *message, size_t len, struct wire_prescan *out);
+
+#endif
