@@ -12,25 +12,34 @@
 struct metrics_shard;
 struct keypool;
 
+enum batch_op { BATCH_KEYGEN, BATCH_ENCAPS, BATCH_DECAPS, BATCH_N_OPS };
+
 struct batch {
 	const struct kem *kem;
 	struct kem_scratch *scratch; /* in the arena */
 	struct metrics_shard *metrics;
 	uint32_t fill_milli; /* recent mean of items in a group, x 1000 */
 	uint32_t n_items;    /* queued now */
-	struct request_item_list queues[3][KEM_N_ALGS]; /* keygen, encaps, decaps */
+	struct request_item_list queues[BATCH_N_OPS][KEM_N_ALGS];
 };
 
 void batch_init(struct batch *batch, const struct kem *kem, struct kem_scratch *scratch,
     struct metrics_shard *metrics);
 
-/* Queue an item whose inputs are set and whose outputs point to room. */
+/* Queue an item whose inputs are set and whose outputs point to room. Counts it in
+ * req->n_pending. */
 void batch_add(struct batch *batch, struct request_item *item);
 
 /*
+ * Takes the items of a request that waits here out again, unworked, wiped and with
+ * STATUS_CANCELLED. Returns the request, for the caller to finish, or NULL.
+ */
+struct request *batch_cancel(struct batch *batch, uint64_t conn_id, uint64_t id);
+
+/*
  * batch_run() works all that is queued. Deadlines are checked before a group and before
- * the answer; item statuses are set, a kdf is applied, and req->done(req) is called for
- * each request whose last item was worked. Returns 0, or a negative KEM_FAIL_... when
+ * the answer; item statuses are set, a kdf is applied, req->settle(item) is called for
+ * each item that succeeded and req->done(req) for each request whose last item this was. Returns 0, or a negative KEM_FAIL_... when
  * the random generator or libcrypto failed: the daemon must stop (fate four).
  */
 __attribute__((warn_unused_result)) int batch_run(struct batch *batch);

@@ -59,6 +59,12 @@ void keypool_expire(struct keypool *pool, uint64_t now_us);
 /* Wipes all (suspend, drain); it fills again as usual. */
 void keypool_flush(struct keypool *pool);
 
+/*
+ * pairwise-check = pool: each pair is tried (encapsulation, decapsulation) before it
+ * enters; one that fails is wiped and keypool_fill_group() returns KEM_FAIL_SELFTEST.
+ */
+void keypool_set_pairwise_check(struct keypool *pool, bool on);
+
 /* New limits, at most the sizes it was made with (else clipped to them). */
 void keypool_set_limits(struct keypool *pool, const struct keypool_limits *limits);
 

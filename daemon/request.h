@@ -80,10 +80,12 @@ struct request_item {
 	uint8_t *out_ciphertext; /* encaps */
 	uint8_t *out_secret;     /* encaps, decaps: request.secret_bytes of them */
 
-	/* batch's own */
-	uint8_t *secret;           /* compact private key (keygen; decaps by handle) */
-	struct kem_private key;    /* decaps */
-	struct kem_shared *shared; /* before the kdf */
+	/* service's and batch's own; wiped when the item is finished */
+	const uint8_t *seed; /* decaps with a seed for a key; keygen: NULL */
+	uint8_t *secret;    /* compact private key (keygen; decaps by handle or seed) */
+	uint8_t *key_share; /* decaps by handle or seed: that key's public share */
+	struct kem_private key;       /* decaps */
+	struct kem_shared *shared;    /* before the kdf */
 	struct kem_x25519 *ephemeral; /* encaps, hybrid: from the pool, or NULL */
 	struct request *request;
 	STAILQ_ENTRY(request_item) next; /* batch's queue of one (op, alg) */
@@ -97,7 +99,8 @@ struct request_kdf {
 };
 
 struct conn;
-struct mem; /* codec memory: codec_mem.h */
+struct mem;
+struct service;
 
 struct request {
 	uint64_t id;
@@ -128,6 +131,13 @@ struct request {
 	uint32_t n_pending; /* items not yet worked; batch counts down */
 	uint32_t n_released;
 
+	/*
+	 * Set by service, called by batch for each item that was computed: settles what
+	 * is no arithmetic (a new key's handle). Returns 0, or a negative KEM_FAIL_...
+	 */
+	int (*settle)(struct request_item *item);
+	struct service *service;
+
 	/* Called once, when every item has its status. Set by conn. */
 	void (*done)(struct request *req);
 	void *owner; /* the struct conn (or control peer) that waits */
@@ -136,5 +146,21 @@ struct request {
 
 STAILQ_HEAD(request_item_list, request_item);
 STAILQ_HEAD(request_list, request);
+
+/* CLOCK_MONOTONIC, as arrived_us and deadline_us count it. */
+uint64_t request_now_us(void);
+
+/*
+ * Refuse an item, or a whole request, with a sentence of at most WIRE_MAX_MESSAGE_TEXT
+ * bytes (cut there) in codec memory; without one if that is full. Never a secret.
+ */
+__attribute__((format(printf, 3, 4))) void request_item_fail(
+    struct request_item *item, enum request_status status, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void request_fail(
+    struct request *req, enum request_status status, const char *format, ...);
+
+/* As above for what kem says of an item, in kem_explain()'s words. KEM_OK: STATUS_OK. */
+void request_item_kem_status(
+    struct request_item *item, enum kem_status status, enum kem_part part, size_t len);
 
 #endif

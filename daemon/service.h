@@ -22,19 +22,29 @@ struct service {
 	const struct config *config; /* this generation's; changed by RELOAD */
 	struct metrics_shard *metrics;
 	bool draining;
+	uint32_t n_reserved; /* handles promised to key generations in the batch */
 };
 
 /*
  * service_handle() takes a decoded request with its owner fields set. Every request ends
  * in exactly one req->done(req), in this call or in the next batch_run(). Hello and Info
  * only get their status here; codec_encode fills their answer from what conn gives it.
+ * Counts requests_total and what becomes of them (failed, shed, deadline, items).
+ * Operations of the control socket are refused; on it (req->control) they have been
+ * carried out by control.c and are only counted and finished.
  */
 void service_handle(struct service *service, struct request *req);
 
-/* Upper bound in bytes of the reply to a request of this shape, header included. */
+/*
+ * Upper bound in bytes of the reply to a request as codec_decode() left it, frame header
+ * included.
+ */
 size_t service_reply_bound(const struct request *req);
 
-/* A connection has ended: its keys go with it. */
+/*
+ * A connection has ended: its keys go with it. Not between service_handle() and the
+ * batch_run() of the same turn: its requests may wait there.
+ */
 void service_conn_gone(struct service *service, uint64_t conn_id);
 
 #endif
