@@ -223,6 +223,15 @@ kem_must_check int kem_encaps(const struct kem *kem, enum kem_alg alg,
 kem_must_check int kem_decaps(const struct kem *kem, enum kem_alg alg,
     struct kem_decaps_item *items, size_t n, struct kem_scratch *scratch);
 
+/*
+ * kem_pairwise_check() encapsulates to a fresh pair and decapsulates with it (FIPS 203
+ * 7.1, pair-wise consistency): secret and share as kem_keygen() wrote them.
+ * Returns 0, KEM_E_KEY if the pair does not agree with itself, or a negative
+ * KEM_FAIL_...
+ */
+kem_must_check int kem_pairwise_check(const struct kem *kem, enum kem_alg alg,
+    const uint8_t *secret, const uint8_t *share, struct kem_scratch *scratch);
+
 /* n fresh X25519 key pairs, for the ephemeral side of the hybrid. As above. */
 kem_must_check int kem_x25519_keygen(
     const struct kem *kem, struct kem_x25519 *pairs, size_t n);
