@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE_BYTES  1024
+#define LIMIT_SLOTS 64 /* more than there are event names */
+
+static _Atomic int log_level = LOG_INFO;
+
+/*
+ * When an event's line last passed, and how many did not since. The slot is the name's
+ * hash: two events that share one are limited together, which loses lines, not counts.
+ */
+static struct log_limit {
+	_Atomic uint64_t passed_ms;
+	_Atomic uint64_t n_suppressed;
+} log_limits[LIMIT_SLOTS];
+
+void
+log_set_level(int level)
+{
+	atomic_store_explicit(&log_level, level, memory_order_relaxed);
+}
+
+static bool
+log_wanted(int level)
+{
+	return level <= atomic_load_explicit(&log_level, memory_order_relaxed);
+}
+
+/* Peers write into some texts: control bytes and what is not ASCII become \xNN. */
+static size_t
+log_escape(char *out, size_t size, const char *text)
+{
+	size_t used = 0;
+
+	for (; *text && used + 5 < size; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c >= 0x20 && c < 0x7f)
+			out[used++] = (char)c;
+		else
+			used += (size_t)snprintf(out + used, 5, "\\x%02x", c);
+	}
+	return used;
+}
+
+static void
+log_write(int level, const char *event, uint64_t n_suppressed, const char *format,
+    va_list args)
+{
+	char text[LINE_BYTES], line[LINE_BYTES + 128];
+	size_t used;
+
+	vsnprintf(text, sizeof(text), format, args);
+	used = (size_t)snprintf(line, 64, "<%d>%s: ", level, event);
+	used += log_escape(line + used, LINE_BYTES, text);
+	if (n_suppressed)
+		used += (size_t)snprintf(line + used, 48, " (%llu more like this)",
+		    (unsigned long long)n_suppressed);
+	line[used++] = '\n';
+	/* A log that can't be written has nowhere to say so. */
+	if (write(STDERR_FILENO, line, used) < 0)
+		return;
+}
+
+void
+log_event(int level, const char *event, const char *format, ...)
+{
+	va_list args;
+
+	if (!log_wanted(level))
+		return;
+	va_start(args, format);
+	log_write(level, event, 0, format, args);
+	va_end(args);
+}
+
+static struct log_limit *
+log_limit_of(const char *event)
+{
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	while (*event)
+		hash = (hash ^ (uint8_t)*event++) * 16777619u;
+	return &log_limits[hash % LIMIT_SLOTS];
+}
+
+void
+log_event_limited(int level, const char *event, const char *format, ...)
+{
+	struct log_limit *limit = log_limit_of(event);
+	struct timespec ts;
+	uint64_t now_ms, last_ms;
+	va_list args;
+
+	if (!log_wanted(level))
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	/* From 1 on: 0 means never. */
+	now_ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 + 1;
+	last_ms = atomic_load(&limit->passed_ms);
+	if ((last_ms && now_ms < last_ms + 1000) ||
+	    !atomic_compare_exchange_strong(&limit->passed_ms, &last_ms, now_ms)) {
+		atomic_fetch_add(&limit->n_suppressed, 1);
+		return;
+	}
+	va_start(args, format);
+	log_write(level, event, atomic_exchange(&limit->n_suppressed, 0), format, args);
+	va_end(args);
+}
