@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ctl.h: what mlkemctl's subcommands share: the parsed command line, the exit statuses
+ * and the one way to fail. main.c fills struct ctl; a subcommand returns its status.
+ */
+#ifndef MLKEMCTL_CTL_H
+#define MLKEMCTL_CTL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bytes.h"
+#include "client-lib/mlkemclient.h"
+
+#define CTL_DEFAULT_CONTROL "/run/mlkemd/control.sock"
+
+/* Documented in mlkemctl.1; the numbers are a promise to scripts. */
+enum ctl_exit {
+	CTL_OK = 0,
+	CTL_FAILED = 1,      /* a file, the self-test, or something inside failed */
+	CTL_USAGE = 2,       /* the command line is wrong */
+	CTL_UNREACHABLE = 3, /* no mlkemd answers there */
+	CTL_DENIED = 4,      /* this user, or this operation, is not allowed */
+	CTL_REFUSED = 5,     /* a share, ciphertext or key was refused */
+	CTL_BUSY = 6,        /* a limit, a deadline or draining: try again later */
+};
+
+struct ctl {
+	const char *command;
+	const char *socket_path, *control_path;
+	const char *in_path, *out_path; /* NULL: standard input and output */
+	const char *peer_path, *key_path, *secret_path, *export_path;
+	enum bytes_format format; /* BYTES_AUTO: hex on stdout, raw in files */
+	enum bytes_format in_format;
+	enum mlkemclient_alg alg;
+	bool json, local, require;
+	uint32_t timeout_ms, count, exchanges, in_flight;
+};
+
+int ctl_ping(struct ctl *ctl);
+int ctl_info(struct ctl *ctl);
+int ctl_keygen(struct ctl *ctl);
+int ctl_encaps(struct ctl *ctl);
+int ctl_decaps(struct ctl *ctl);
+int ctl_selftest(struct ctl *ctl);
+int ctl_stats(struct ctl *ctl);
+int ctl_reload(struct ctl *ctl);
+int ctl_drain(struct ctl *ctl);
+int ctl_resume(struct ctl *ctl);
+int ctl_demo(struct ctl *ctl);
+
+/* help.c: the text of one command, or of the whole if NULL; NULL if there is none. */
+const char *ctl_help(const char *command);
+
+/*
+ * ctl_fail() says what is wrong in one line on stderr (and as an object on stdout with
+ * --json) and returns status, so that a caller can `return ctl_fail(...)`.
+ */
+__attribute__((format(printf, 3, 4))) int ctl_fail(
+    const struct ctl *ctl, enum ctl_exit status, const char *format, ...);
+
+/* A remark on stderr that changes no status. */
+__attribute__((format(printf, 1, 2))) void ctl_note(const char *format, ...);
+
+/*
+ * client.c: a client for this command line. own_require forces require (ping, info,
+ * demo). Returns 0, or the exit status after saying why.
+ */
+int ctl_client_new(
+    const struct ctl *ctl, bool own_require, struct mlkemclient **clientp);
+
+/* The exit status of a client-lib error, after saying what went wrong in `doing`. */
+int ctl_client_fail(const struct ctl *ctl, const struct mlkemclient *client, int error,
+    const char *doing);
+
+/* Tells the user when an operation was computed here since no daemon answered. */
+bool ctl_note_fallback(const struct ctl *ctl, const struct mlkemclient *client);
+
+#endif

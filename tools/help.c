@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "ctl.h"
+
+static const char help_all[] =
+    "mlkemctl: post-quantum key exchange through mlkemd, by hand\n"
+    "\n"
+    "usage: mlkemctl SUBCOMMAND [ALGORITHM] [OPTIONS]\n"
+    "       mlkemctl help SUBCOMMAND\n"
+    "\n"
+    "is it there?\n"
+    "  ping       one round trip to the daemon\n"
+    "  info       its version, backend, secret memory, pools and limits\n"
+    "exchange a key\n"
+    "  keygen     make a key pair, show its share, wait for the answer\n"
+    "  encaps     answer a share: a ciphertext share, and the same secret\n"
+    "  decaps     open a ciphertext share with a private key that was exported\n"
+    "  demo       two parties, one exchange; then a thousand, with their cost\n"
+    "look after the daemon (control socket: root and the daemon's user)\n"
+    "  selftest   known answers through its backend\n"
+    "  stats      its counters\n"
+    "  reload     read the configuration again\n"
+    "  drain      take no new operations; resume ends that\n"
+    "  resume     serve again\n"
+    "\n"
+    "everywhere\n"
+    "  --json                one object a line on standard output\n"
+    "  --socket PATH         the daemon's socket (/run/mlkemd/mlkemd.sock)\n"
+    "  --control-socket PATH (/run/mlkemd/control.sock)\n"
+    "  --timeout-ms N        give up after so long (1000)\n"
+    "  --help, --version\n"
+    "\n"
+    "ALGORITHM is X25519MLKEM768 unless you name ML-KEM-512, ML-KEM-768 or\n"
+    "ML-KEM-1024 (mlkem768, ML_KEM_768: any spelling).\n"
+    "\n"
+    "exit status: 0 done, 1 failed, 2 usage, 3 no daemon answers, 4 denied,\n"
+    "5 a share, ciphertext or key was refused, 6 busy: try again later.\n"
+    "\n"
+    "a whole exchange, in two terminals:\n"
+    "  first$  mlkemctl keygen --out share --peer answer\n"
+    "  second$ mlkemctl encaps --in share --out answer\n"
+    "Both print the same fingerprint: the first 8 bytes of SHA-256 of the secret.\n";
+
+static const char help_ping[] =
+    "mlkemctl ping: one round trip to the daemon\n"
+    "\n"
+    "  --count N        so many, with minimum, median and maximum\n"
+    "  --socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ mlkemctl ping --count 100\n"
+    "  $ mlkemctl ping --timeout-ms 200 || echo \"status $?\"\n"
+    "\n"
+    "Exit status 3 means that no mlkemd answers there. Nothing falls back here.\n";
+
+static const char help_info[] =
+    "mlkemctl info: what the daemon says of itself\n"
+    "\n"
+    "Version, backend and its lanes, how secrets are kept in memory (memfd_secret,\n"
+    "mlock or off), what is ready in the pool, limits, whether keys may be exported.\n"
+    "\n"
+    "  --local          the code in this process instead: no daemon is asked\n"
+    "  --socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ mlkemctl info\n"
+    "  $ mlkemctl info --json | jq -r .backend\n";
+
+static const char help_keygen[] =
+    "mlkemctl keygen [ALGORITHM]: the initiator's side of an exchange\n"
+    "\n"
+    "Makes a key pair, prints the public share, waits for the peer's ciphertext share\n"
+    "on standard input (or in --peer FILE, which need not exist yet) and prints the\n"
+    "fingerprint of the secret. The private key stays in the daemon and dies with this\n"
+    "command's connection, at most a minute later: that is why it waits.\n"
+    "\n"
+    "  --out FILE        the share goes there (raw) and not to standard output\n"
+    "  --peer FILE       wait for the answer in this file (or named pipe)\n"
+    "  --secret-out FILE the secret itself, in a new file of mode 0600\n"
+    "  --export FILE     no exchange: write the private key there, mode 0600. Needs\n"
+    "                    `export-private-keys = yes` in section [kem] of mlkemd.conf\n"
+    "  --format F        hex, base64 or raw, for all that is written (else hex on\n"
+    "                    standard output and raw in files)\n"
+    "  --in-format F     of what is read (else it is seen by looking)\n"
+    "  --local           compute in this process; --require: only in the daemon\n"
+    "  --socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "by hand: paste the share into the other terminal, and the answer back\n"
+    "  $ mlkemctl keygen\n"
+    "by files, with ML-KEM-768 alone, keeping the secret\n"
+    "  $ mlkemctl keygen mlkem768 --out share --peer answer --secret-out key.bin\n"
+    "  $ mlkemctl encaps mlkem768 --in share --out answer --secret-out peer.bin\n"
+    "a key for later\n"
+    "  $ mlkemctl keygen --export key --out share\n"
+    "\n"
+    "A wrong answer of the right length is no error: the secret is then another, by\n"
+    "design (implicit rejection), and the two fingerprints differ.\n";
+
+static const char help_encaps[] =
+    "mlkemctl encaps [ALGORITHM]: the responder's side of an exchange\n"
+    "\n"
+    "Reads the peer's public share from standard input or --in FILE, prints the\n"
+    "ciphertext share to send back, and the fingerprint of the secret.\n"
+    "\n"
+    "  --in FILE         the share: hex, base64 or raw, seen by looking\n"
+    "  --out FILE        the ciphertext share goes there (raw)\n"
+    "  --secret-out FILE the secret itself, in a new file of mode 0600\n"
+    "  --format F        hex, base64 or raw, for all that is written\n"
+    "  --in-format F     of what is read\n"
+    "  --local           compute in this process; --require: only in the daemon\n"
+    "  --socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ mlkemctl encaps --in share --out answer\n"
+    "  $ mlkemctl encaps --format raw <share >answer   (fingerprint on stderr)\n"
+    "\n"
+    "A share is checked as FIPS 203 section 7.2 says; a bad one is exit status 5.\n";
+
+static const char help_decaps[] =
+    "mlkemctl decaps [ALGORITHM] --key FILE: open a ciphertext share with a private key\n"
+    "\n"
+    "The key is one that was exported (mlkemctl keygen --export FILE): in its expanded\n"
+    "form, or its seed. A key that stays in the daemon dies with its connection and\n"
+    "can't be used here: `mlkemctl keygen` waits for the ciphertext itself.\n"
+    "\n"
+    "  --key FILE        the private key; never a value on the command line\n"
+    "  --in FILE         the ciphertext share, else from standard input\n"
+    "  --secret-out FILE the secret itself, in a new file of mode 0600\n"
+    "  --in-format F     hex, base64 or raw (else seen by looking)\n"
+    "  --local           compute in this process; --require: only in the daemon\n"
+    "  --socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ mlkemctl keygen --export key --out share\n"
+    "  $ mlkemctl encaps --in share --out answer\n"
+    "  $ mlkemctl decaps --key key --in answer\n"
+    "\n"
+    "Where the daemon keeps its keys to itself, keygen --export says so: the\n"
+    "configuration key is `export-private-keys` in section [kem]. decaps needs no\n"
+    "such leave, since the key is yours already.\n";
+
+static const char help_selftest[] =
+    "mlkemctl selftest: known answers through the daemon's backend\n"
+    "\n"
+    "Key generation, encapsulation, decapsulation, rejection, X25519, hybrid. A failure\n"
+    "names the step and is exit status 1.\n"
+    "\n"
+    "  --local          the code in this process instead\n"
+    "  --control-socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ sudo mlkemctl selftest\n";
+
+static const char help_stats[] =
+    "mlkemctl stats: the daemon's counters, summed over its shards\n"
+    "\n"
+    "One name and value a line; docs/operations.md says what each counts. mean_batch\n"
+    "is group_items_total / groups_total: items that a kernel worked on at once, 1 to 8.\n"
+    "\n"
+    "  --control-socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ sudo mlkemctl stats --json | jq .pool_hybrid\n";
+
+static const char help_reload[] =
+    "mlkemctl reload: read the configuration again, as SIGHUP does\n"
+    "\n"
+    "A mistake in it changes nothing and is told: file, line, key and what is allowed.\n"
+    "\n"
+    "  --control-socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ sudo mlkemd --check && sudo mlkemctl reload\n";
+
+static const char help_drain[] =
+    "mlkemctl drain: take no new operations; mlkemctl resume: serve again\n"
+    "\n"
+    "While it drains, keys already given out still decapsulate, and clients compute in\n"
+    "their own process unless they require the daemon.\n"
+    "\n"
+    "  --control-socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ sudo mlkemctl drain && sleep 60 && sudo systemctl restart mlkemd\n";
+
+static const char help_demo[] =
+    "mlkemctl demo [ALGORITHM]: two parties agree on a secret, before your eyes\n"
+    "\n"
+    "An initiator and a responder, each on a connection of its own: key generation,\n"
+    "encapsulation, decapsulation, the two fingerprints; then what one flipped bit does;\n"
+    "then many exchanges at once, and what one costs beside X25519 alone in OpenSSL,\n"
+    "measured in the same run.\n"
+    "\n"
+    "  --exchanges N    how many (1000)\n"
+    "  --in-flight N    how many at once, 1 to 64 (64)\n"
+    "  --control-socket PATH  for the daemon's counters and its CPU time\n"
+    "  --socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ sudo mlkemctl demo\n";
+
+const char *
+ctl_help(const char *command)
+{
+	static const struct {
+		const char *command, *text;
+	} pages[] = {
+	    {"ping", help_ping},
+	    {"info", help_info},
+	    {"keygen", help_keygen},
+	    {"encaps", help_encaps},
+	    {"decaps", help_decaps},
+	    {"selftest", help_selftest},
+	    {"stats", help_stats},
+	    {"reload", help_reload},
+	    {"drain", help_drain},
+	    {"resume", help_drain},
+	    {"demo", help_demo},
+	};
+
+	if (!command)
+		return help_all;
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+		if (strcmp(pages[i].command, command) == 0)
+			return pages[i].text;
+	}
+	return NULL;
+}
