@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * fips202.h: SHA3-256, SHA3-512, SHAKE128 and SHAKE256 streams (FIPS 202), laid on the
+ * lanes of a backend's Keccak by permutation. A lane whose stream has ended takes the
+ * next one that waits before the next permutation, whatever the others are doing, so
+ * streams of different rates and lengths ride side by side. A struct sponge belongs to
+ * one call, holds secrets, and is wiped by its owner with the rest of the call's work.
+ */
+#ifndef MLKEMD_FIPS202_H
+#define MLKEMD_FIPS202_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/backend.h"
+
+/* Rates in words of 8 bytes, and the domain suffix with the first bit of padding. */
+#define SHAKE128_WORDS 21
+#define SHAKE256_WORDS 17
+#define SHA3_256_WORDS 17
+#define SHA3_512_WORDS 9
+#define SHAKE_SUFFIX   0x1f
+#define SHA3_SUFFIX    0x06
+
+/* Blocks of a stream that its consumer may ask to see at once. */
+#define STREAM_BLOCKS_MAX 3
+
+/* Bytes squeezed of one lane, with the slack that backend.h grants the kernels. */
+#define STREAM_OUT_BYTES (STREAM_BLOCKS_MAX * SHAKE128_WORDS * 8 + 72)
+
+/* What a stream absorbs: the parts, then the tail. They must live until it has ended. */
+struct stream {
+	const uint8_t *part[2];
+	size_t len[2];
+	uint8_t tail[2];
+	uint8_t tail_len;
+	uint8_t n_blocks; /* to be squeezed before the consumer is called first */
+	void *to;         /* the consumer's own */
+};
+
+/*
+ * A kind of stream: how stream number `index` begins, and what becomes of its output.
+ * take() gets n_blocks blocks the first time; as long as it returns true, one more block
+ * each time. *progress is its own, 0 at first.
+ */
+struct stream_kind {
+	uint8_t rate_words;
+	uint8_t suffix;
+	void (*start)(void *ctx, unsigned index, struct stream *stream);
+	bool (*take)(
+	    void *ctx, void *to, unsigned *progress, const uint8_t *bytes, size_t len);
+};
+
+/* Streams of one kind, 0 to limit - 1, started in this order. The limit may be raised. */
+struct stream_job {
+	const struct stream_kind *kind;
+	void *ctx;
+	unsigned next; /* the first that has not been started */
+	unsigned limit;
+	struct stream_job *behind;
+};
+
+struct lane {
+	const struct stream_job *job; /* NULL: idle, its state is padding */
+	unsigned index;
+	unsigned progress;
+	struct stream stream;
+	uint8_t at;         /* the part that is being absorbed; 2: the tail */
+	bool absorbed;      /* with its padding */
+	uint8_t n_squeezed; /* blocks that lie in out */
+};
+
+struct sponge {
+	_Alignas(64) uint64_t state[KECCAK_WORDS * BACKEND_LANES_MAX];
+	_Alignas(64) uint8_t out[BACKEND_LANES_MAX][STREAM_OUT_BYTES];
+	_Alignas(64) uint8_t block[BACKEND_LANES_MAX][SHAKE128_WORDS * 8 + 24];
+	struct lane lane[BACKEND_LANES_MAX];
+	struct stream_job *jobs;
+	const struct backend *backend;
+};
+
+void sponge_init(struct sponge *sponge, const struct backend *backend);
+
+/*
+ * Queue a job behind all others, or before them: first is for what others wait for,
+ * last for what may ride along. Streams that have a lane keep it. The job stays linked
+ * as long as the sponge is used.
+ */
+void sponge_add_last(struct sponge *sponge, struct stream_job *job);
+void sponge_add_first(struct sponge *sponge, struct stream_job *job);
+
+/* Run until streams 0 to bound - 1 of the job have ended; others keep their lanes. */
+void sponge_run(struct sponge *sponge, const struct stream_job *job, unsigned bound);
+
+#endif
