@@ -20,6 +20,7 @@ struct batch {
 	struct metrics_shard *metrics;
 	uint32_t fill_milli; /* recent mean of items in a group, x 1000 */
 	uint32_t n_items;    /* queued now */
+	int failed; /* a KEM_FAIL_... that service met; batch_run() returns it */
 	struct request_item_list queues[BATCH_N_OPS][KEM_N_ALGS];
 };
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metrics.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+struct metrics_field {
+	const char *name;
+	size_t offset;
+};
+
+static const struct metrics_field metrics_fields[METRICS_N_FIELDS] = {
+#define METRICS_DESCRIBE(field, name, help) \
+ {name, offsetof(struct metrics_shard, field)},
+    METRICS_FIELDS(METRICS_DESCRIBE)
+#undef METRICS_DESCRIBE
+};
+
+uint64_t
+metrics_sum(const struct metrics_shard *const *shards, unsigned n_shards,
+    unsigned field, const char **namep)
+{
+	uint64_t sum = 0;
+
+	assert(field < METRICS_N_FIELDS);
+	for (unsigned i = 0; i < n_shards; i++) {
+		const _Atomic uint64_t *counter =
+		    (const _Atomic uint64_t *)((const char *)shards[i] +
+					       metrics_fields[field].offset);
+
+		sum += atomic_load_explicit(counter, memory_order_relaxed);
+	}
+	*namep = metrics_fields[field].name;
+	return sum;
+}

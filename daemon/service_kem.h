@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * service_kem.h: the KEM operations of service: what may be settled or refused before
+ * anything is computed. For service.c alone.
+ */
+#ifndef MLKEMD_SERVICE_KEM_H
+#define MLKEMD_SERVICE_KEM_H
+
+#include "service.h"
+
+/*
+ * Return true if the batch has items of the request now and will finish it, false if
+ * every item, or the request itself, has its status.
+ */
+bool service_keygen(struct service *service, struct request *req);
+bool service_encaps(struct service *service, struct request *req);
+bool service_decaps(struct service *service, struct request *req);
+
+/* The kdf, if there is one, is within its limits. Sets nothing. */
+bool service_kdf_ok(const struct request *req);
+
+/* An item of a cancelled request: its handle, if it had one, is released. */
+void service_kem_undo(struct service *service, struct request_item *item);
+
+#endif
