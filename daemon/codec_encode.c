@@ -6,6 +6,28 @@
 #include "mlkemd.pb-c.h"
 #include "proto/wire.h"
 
+#define STATUS_AGREES(name)                                            \
+ _Static_assert((int)STATUS_##name == (int)MLKEMD__V1__STATUS__##name, \
+     "request.h and mlkemd.proto disagree on " #name)
+
+STATUS_AGREES(OK);
+STATUS_AGREES(INVALID_REQUEST);
+STATUS_AGREES(UNSUPPORTED);
+STATUS_AGREES(TOO_MANY_ITEMS);
+STATUS_AGREES(DENIED);
+STATUS_AGREES(EXPORT_DISABLED);
+STATUS_AGREES(BAD_LENGTH);
+STATUS_AGREES(BAD_SHARE);
+STATUS_AGREES(BAD_KEY);
+STATUS_AGREES(ALGORITHM_MISMATCH);
+STATUS_AGREES(ZERO_X25519);
+STATUS_AGREES(KEY_NOT_FOUND);
+STATUS_AGREES(RESOURCE_EXHAUSTED);
+STATUS_AGREES(DEADLINE_EXCEEDED);
+STATUS_AGREES(DRAINING);
+STATUS_AGREES(CANCELLED);
+STATUS_AGREES(INTERNAL);
+
 /*
  * One answer as protobuf-c wants it: structs that point to where the request's outputs
  * lie. No secret is copied into it, nor by packing it: bytes fields go to the sink from

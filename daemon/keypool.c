@@ -26,17 +26,11 @@ struct ring {
 	bool filling;
 };
 
-/* Where the two sides of a pairwise check meet; in the arena. */
-struct pairwise {
-	struct kem_shared ours[KEM_GROUP_MAX], theirs[KEM_GROUP_MAX];
-};
-
 struct keypool {
 	struct ring rings[KEYPOOL_N_KINDS];
 	const struct kem *kem;
 	struct kem_scratch *scratch;
 	struct metrics_shard *metrics;
-	struct pairwise *pairwise;
 	struct kem_x25519 *fresh; /* KEM_GROUP_MAX, in the arena */
 	uint64_t max_age_us;
 	bool pairwise_check;
@@ -63,8 +57,7 @@ carve_bytes(size_t size)
 size_t
 keypool_arena_bytes(const struct keypool_limits *limits)
 {
-	size_t bytes = carve_bytes(sizeof(struct pairwise)) +
-		       carve_bytes(KEM_GROUP_MAX * sizeof(struct kem_x25519));
+	size_t bytes = carve_bytes(KEM_GROUP_MAX * sizeof(struct kem_x25519));
 
 	for (int kind = 0; kind < KEYPOOL_N_KINDS; kind++)
 		bytes +=
@@ -101,9 +94,8 @@ keypool_new(struct keypool **poolp, const struct keypool_limits *limits,
 	pool->kem = kem;
 	pool->scratch = scratch;
 	pool->metrics = metrics;
-	pool->pairwise = secmem_carve(secmem, sizeof(*pool->pairwise));
 	pool->fresh = secmem_carve(secmem, KEM_GROUP_MAX * sizeof(*pool->fresh));
-	if (pool->pairwise == NULL || pool->fresh == NULL)
+	if (pool->fresh == NULL)
 		r = -ENOMEM;
 	for (int kind = 0; r == 0 && kind < KEYPOOL_N_KINDS; kind++)
 		r = ring_init(&pool->rings[kind], kind, limits->high[kind], secmem);
@@ -222,41 +214,6 @@ keypool_wants_fill(const struct keypool *pool)
 	return false;
 }
 
-/* Encapsulates to each new pair and decapsulates again: both sides must meet. */
-static int
-pairs_check(struct keypool *pool, enum kem_alg alg, const struct kem_keygen_item *made,
-    uint32_t n)
-{
-	uint8_t cts[KEM_GROUP_MAX][KEM_CT_MAX];
-	struct kem_encaps_item encaps[KEM_GROUP_MAX];
-	struct kem_decaps_item decaps[KEM_GROUP_MAX];
-	struct kem_private keys[KEM_GROUP_MAX];
-	struct pairwise *meet = pool->pairwise;
-	int r;
-
-	for (uint32_t i = 0; i < n; i++) {
-		kem_private_from_parts(&keys[i], alg, made[i].secret, made[i].share);
-		encaps[i] = (struct kem_encaps_item){.share = made[i].share,
-		    .share_len = kem_alg_info(alg)->share_bytes,
-		    .ct = cts[i],
-		    .shared = &meet->ours[i]};
-		decaps[i] = (struct kem_decaps_item){.key = &keys[i],
-		    .ct = cts[i],
-		    .ct_len = kem_alg_info(alg)->ct_bytes,
-		    .shared = &meet->theirs[i]};
-	}
-	r = kem_encaps(pool->kem, alg, encaps, n, pool->scratch);
-	if (r == 0)
-		r = kem_decaps(pool->kem, alg, decaps, n, pool->scratch);
-	for (uint32_t i = 0; r == 0 && i < n; i++)
-		if (encaps[i].status != KEM_OK || decaps[i].status != KEM_OK ||
-		    kem_compare(
-			&meet->ours[i], &meet->theirs[i], sizeof(meet->ours[i])) != 0)
-			r = KEM_FAIL_SELFTEST;
-	kem_wipe(meet, sizeof(*meet));
-	return r;
-}
-
 static int
 pairs_make(struct keypool *pool, struct ring *ring, enum kem_alg alg, uint32_t n)
 {
@@ -275,8 +232,12 @@ pairs_make(struct keypool *pool, struct ring *ring, enum kem_alg alg, uint32_t n
 	for (uint32_t i = 0; r == 0 && i < n; i++)
 		if (items[i].status != KEM_OK)
 			r = KEM_FAIL_RNG;
-	if (r == 0 && pool->pairwise_check)
-		r = pairs_check(pool, alg, items, n);
+	for (uint32_t i = 0; r == 0 && pool->pairwise_check && i < n; i++) {
+		r = kem_pairwise_check(
+		    pool->kem, alg, items[i].secret, items[i].share, pool->scratch);
+		if (r > 0)
+			r = KEM_FAIL_SELFTEST;
+	}
 	for (uint32_t i = 0; r != 0 && i < n; i++)
 		kem_wipe(items[i].secret, ring->secret_bytes);
 	return r;
