@@ -8,9 +8,24 @@
  * overlap. It connects at the first call that needs it, again after the daemon was
  * restarted, and again in a child after fork().
  *
- * All calls are synchronous and end within their deadline. Buffers are the caller's;
- * sizes are in bytes and exact. On an error every output is all zero. Secrets that you
- * no longer need are yours to wipe: mlkemclient_wipe().
+ * All calls are synchronous and end within their deadline, which runs from the start of
+ * the call, connecting included. Buffers are the caller's; sizes are in bytes and
+ * exact. On an error every output is all zero. Secrets that you no longer need are
+ * yours to wipe: mlkemclient_wipe().
+ *
+ * Where a call is worked. On route daemon an operation that starts something (key
+ * generation, encapsulation, decapsulation with a private key of yours) is asked of the
+ * daemon, with half of the deadline; if the daemon can't, this process does it in the
+ * other half. With require there is no such fallback and the daemon has the whole
+ * deadline. A key that lives in the daemon can be used there only. A daemon that did
+ * not answer in time is left alone for 1 s, then 2, 4 ... 30 s, and then tried again by
+ * one call; meanwhile calls go local, or fail with MLKEMCLIENT_E_UNAVAILABLE if
+ * require. One that drains or refused us is left alone for a second
+ * (MLKEMCLIENT_E_DRAINING, MLKEMCLIENT_E_DENIED ... if require).
+ *
+ * Memory that holds secrets is locked as far as RLIMIT_MEMLOCK allows (about 64 KiB for
+ * the connection, 600 KiB once a batch was used, 130 KiB for local work, 50 KiB for 16
+ * local keys), kept out of core dumps, and empty in a child.
  */
 #ifndef MLKEMCLIENT_H
 #define MLKEMCLIENT_H
@@ -23,6 +38,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#pragma GCC visibility push(default)
 
 #define MLKEMCLIENT_DEFAULT_SOCKET "/run/mlkemd/mlkemd.sock"
 #define MLKEMCLIENT_MAX_ITEMS      64 /* items of one batch call */
@@ -84,7 +101,8 @@ enum mlkemclient_route {
 
 /*
  * How to reach the daemon. Zero-initialise it: every zero field means its default.
- * New fields are only added at the end; size is sizeof(struct mlkemclient_options).
+ * New fields are only added at the end; size is sizeof(struct mlkemclient_options) and
+ * must be set.
  */
 struct mlkemclient_options {
 	size_t size;
@@ -102,8 +120,8 @@ struct mlkemclient;
 struct mlkemclient_key;
 
 /*
- * mlkemclient_new() makes a handle; opts may be NULL. Nothing is connected yet. *clientp
- * is yours, to be given to mlkemclient_free(). Returns 0, or a negative
+ * mlkemclient_new() makes a handle; opts may be NULL. Nothing is connected yet.
+ * *clientp is yours, to be given to mlkemclient_free(). Returns 0, or a negative
  * MLKEMCLIENT_E_...
  */
 int mlkemclient_new(
@@ -142,8 +160,8 @@ int mlkemclient_keygen(struct mlkemclient *client, enum mlkemclient_alg alg,
 
 /*
  * mlkemclient_encaps() makes a secret for the owner of share (FIPS 203 Alg. 20; RFC
- * 10024 4.2): ciphertext_len = sizes.ciphertext, secret_len = sizes.secret. The share is
- * checked (7.2). Falls back to this process unless require. Returns 0, or a negative
+ * 10024 4.2): ciphertext_len = sizes.ciphertext, secret_len = sizes.secret. The share
+ * is checked (7.2). Falls back to this process unless require. Returns 0, or a negative
  * MLKEMCLIENT_E_...
  */
 int mlkemclient_encaps(struct mlkemclient *client, enum mlkemclient_alg alg,
@@ -152,16 +170,21 @@ int mlkemclient_encaps(struct mlkemclient *client, enum mlkemclient_alg alg,
 
 /*
  * mlkemclient_decaps() gives the secret of a ciphertext share (FIPS 203 Alg. 21; RFC
- * 10024 4.3). A wrong ciphertext of the right length is not an error: the secret is then
- * another (implicit rejection). The key is spent by its first use, whatever comes out;
- * a refused length or a deadline passed before leave it. Where the key lives in the
- * daemon there is no fallback. Returns 0, or a negative MLKEMCLIENT_E_...
+ * 10024 4.3). A wrong ciphertext of the right length is not an error: the secret is
+ * then another (implicit rejection). The key is spent by its first use, whatever comes
+ * out; a refused length leaves it. After MLKEMCLIENT_E_TIMEOUT it may be tried again:
+ * if the daemon had used it meanwhile the answer is MLKEMCLIENT_E_KEY_GONE. Where the
+ * key lives in the daemon there is no fallback and no second connection; a key made
+ * before fork() is gone in the child. Returns 0, or a negative MLKEMCLIENT_E_...
  */
 int mlkemclient_decaps(struct mlkemclient *client, struct mlkemclient_key *key,
     const uint8_t *ciphertext, size_t ciphertext_len, uint8_t *secret,
     size_t secret_len);
 
-/* Frees a key; a live one in the daemon is released. NULL is fine. */
+/*
+ * Frees a key; a live one in the daemon is released, which takes a round trip (none if
+ * the key was used). client is the handle that made it. NULL is fine.
+ */
 void mlkemclient_key_free(struct mlkemclient *client, struct mlkemclient_key *key);
 
 enum mlkemclient_alg mlkemclient_key_alg(const struct mlkemclient_key *key);
@@ -172,26 +195,29 @@ bool mlkemclient_key_in_daemon(const struct mlkemclient_key *key);
 /*
  * mlkemclient_keygen_export() is mlkemclient_keygen() for a private key that leaves the
  * daemon: private_key (private_key_len = sizes.private_key) gets the expanded form. The
- * daemon's configuration has to allow it (MLKEMCLIENT_E_NO_EXPORT). Returns 0, or a
- * negative MLKEMCLIENT_E_...
+ * daemon's configuration has to allow it (MLKEMCLIENT_E_NO_EXPORT). Falls back to this
+ * process unless require, but not where the daemon forbids it. Returns 0, or a negative
+ * MLKEMCLIENT_E_...
  */
 int mlkemclient_keygen_export(struct mlkemclient *client, enum mlkemclient_alg alg,
     uint8_t *share, size_t share_len, uint8_t *private_key, size_t private_key_len);
 
 /*
  * mlkemclient_decaps_with() decapsulates with a private key of your own, expanded or
- * seed (told apart by length; checked by FIPS 203 7.3). Not one-time. Falls back to this
- * process unless require. Returns 0, or a negative MLKEMCLIENT_E_...
+ * seed (told apart by length; an expanded one is checked by FIPS 203 7.3). Not
+ * one-time. Falls back to this process unless require. Returns 0, or a negative
+ * MLKEMCLIENT_E_...
  */
 int mlkemclient_decaps_with(struct mlkemclient *client, enum mlkemclient_alg alg,
     const uint8_t *private_key, size_t private_key_len, const uint8_t *ciphertext,
     size_t ciphertext_len, uint8_t *secret, size_t secret_len);
 
 /*
- * Batch forms: 1 to MLKEMCLIENT_MAX_ITEMS items of one algorithm in one frame. Each item
- * gets its own error (0 or negative MLKEMCLIENT_E_...); a bad one never touches its
- * neighbours. Returns 0 when every item has its error set (some may have failed), or a
- * negative MLKEMCLIENT_E_... with every output zero and every item's error the same.
+ * Batch forms: 1 to MLKEMCLIENT_MAX_ITEMS items of one algorithm in one frame. Each
+ * item gets its own error (0 or negative MLKEMCLIENT_E_...); a bad one never touches
+ * its neighbours. Returns 0 when every item has its error set (some may have failed),
+ * or a negative MLKEMCLIENT_E_... with every item's error the same and no result in any
+ * output. With a kdf, each secret has the kdf's length.
  */
 struct mlkemclient_keygen_item {
 	uint8_t *share;              /* out: sizes.share */
@@ -230,8 +256,10 @@ int mlkemclient_decaps_batch(struct mlkemclient *client, enum mlkemclient_alg al
 int mlkemclient_set_kdf(struct mlkemclient *client, unsigned hash, const uint8_t *salt,
     size_t salt_len, const uint8_t *info, size_t info_len, uint32_t length);
 
-/* One round trip to the daemon; never falls back. Returns 0, or a negative
-   MLKEMCLIENT_E_... */
+/*
+ * One round trip to the daemon, even if calls leave it alone for now; never falls back.
+ * Returns 0, or a negative MLKEMCLIENT_E_...
+ */
 int mlkemclient_ping(struct mlkemclient *client);
 
 struct mlkemclient_info {
@@ -251,8 +279,10 @@ struct mlkemclient_info {
 	bool draining;
 };
 
-/* Asks the daemon about itself; never falls back. Returns 0, or a negative
-   MLKEMCLIENT_E_... */
+/*
+ * Asks the daemon about itself, as mlkemclient_ping() does. Returns 0, or a negative
+ * MLKEMCLIENT_E_...
+ */
 int mlkemclient_get_info(struct mlkemclient *client, struct mlkemclient_info *info);
 
 /* What this handle has done since it was made. */
@@ -268,6 +298,8 @@ void mlkemclient_get_counts(
 
 /* Overwrites memory in a way that the compiler may not leave out. */
 void mlkemclient_wipe(void *p, size_t len);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

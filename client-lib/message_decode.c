@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "client-lib/client.h"
+#include "kem/fault.h"
+#include "mlkemd.pb-c.h"
+
+/* The daemon's words, made fit to print. */
+static int
+refusal(struct mlkemclient *client, uint32_t status, const char *text)
+{
+	int error = error_from_status(status);
+	char clean[WIRE_MAX_MESSAGE_TEXT + 1];
+	size_t n = 0;
+
+	for (; text != NULL && text[n] != '\0' && n < WIRE_MAX_MESSAGE_TEXT; n++)
+		clean[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
+	clean[n] = '\0';
+	if (n == 0)
+		snprintf(clean, sizeof(clean), "%s", mlkemclient_strerror(error));
+	return client_fail(client, error, "%s (status %u)", clean, status);
+}
+
+/* One item of an answer, whatever its operation. */
+struct incoming_item {
+	uint32_t status;
+	const char *message;
+	ProtobufCBinaryData share, handle, private_key, ciphertext, secret;
+};
+
+static size_t
+incoming_n_items(const Mlkemd__V1__Response *response, enum job_op op)
+{
+	switch (op) {
+	case JOB_KEYGEN:
+		return response->keys->n_items;
+	case JOB_ENCAPS:
+		return response->encapsulated->n_items;
+	case JOB_DECAPS:
+		break;
+	}
+	return response->decapsulated->n_items;
+}
+
+static struct incoming_item
+incoming_item(const Mlkemd__V1__Response *response, enum job_op op, size_t i)
+{
+	switch (op) {
+	case JOB_KEYGEN: {
+		const Mlkemd__V1__KeyItem *item = response->keys->items[i];
+
+		return (struct incoming_item){.status = item->status,
+		    .message = item->message,
+		    .share = item->share,
+		    .handle = item->handle,
+		    .private_key = item->private_key};
+	}
+	case JOB_ENCAPS: {
+		const Mlkemd__V1__EncapsulatedItem *item =
+		    response->encapsulated->items[i];
+
+		return (struct incoming_item){.status = item->status,
+		    .message = item->message,
+		    .ciphertext = item->ciphertext,
+		    .secret = item->secret};
+	}
+	case JOB_DECAPS:
+		break;
+	}
+	return (struct incoming_item){
+	    .status = response->decapsulated->items[i]->status,
+	    .message = response->decapsulated->items[i]->message,
+	    .secret = response->decapsulated->items[i]->secret};
+}
+
+/* A result must have exactly what its operation gives, to the byte. */
+static bool
+incoming_is_honest(const struct incoming_item *in, const struct job *job)
+{
+	const struct kem_alg_info *info = kem_alg_info(job->alg);
+
+	if (in->status != 0)
+		return true;
+	switch (job->op) {
+	case JOB_KEYGEN:
+		return in->share.len == info->share_bytes &&
+		       in->handle.len ==
+			   (job->export_private ? 0 : WIRE_HANDLE_BYTES) &&
+		       in->private_key.len ==
+			   (job->export_private ? info->dk_bytes : 0u);
+	case JOB_ENCAPS:
+		return in->ciphertext.len == info->ct_bytes &&
+		       in->secret.len == job->secret_bytes;
+	case JOB_DECAPS:
+		break;
+	}
+	return in->secret.len == job->secret_bytes;
+}
+
+static void
+item_take(
+    struct mlkemclient *client, struct job_item *item, const struct incoming_item *in)
+{
+	if (in->status != 0) {
+		item->error = refusal(client, in->status, in->message);
+		return;
+	}
+	if (item->out_share != NULL)
+		memcpy(item->out_share, in->share.data, in->share.len);
+	if (item->out_private_key != NULL)
+		memcpy(
+		    item->out_private_key, in->private_key.data, in->private_key.len);
+	if (item->out_ciphertext != NULL)
+		memcpy(item->out_ciphertext, in->ciphertext.data, in->ciphertext.len);
+	if (item->out_secret != NULL)
+		memcpy(item->out_secret, in->secret.data, in->secret.len);
+	if (in->handle.len != 0) {
+		memcpy(item->key->handle, in->handle.data, WIRE_HANDLE_BYTES);
+		item->key->in_daemon = true;
+		item->key->generation = client->link.generation;
+	}
+	item->error = 0;
+	client->counts.by_daemon++;
+}
+
+/* All is looked at before anything is used: an answer that lies gives nothing. */
+static int
+job_take(
+    struct mlkemclient *client, struct job *job, const Mlkemd__V1__Response *response)
+{
+	static const Mlkemd__V1__Response__ResultCase results[] = {
+	    [JOB_KEYGEN] = MLKEMD__V1__RESPONSE__RESULT_KEYS,
+	    [JOB_ENCAPS] = MLKEMD__V1__RESPONSE__RESULT_ENCAPSULATED,
+	    [JOB_DECAPS] = MLKEMD__V1__RESPONSE__RESULT_DECAPSULATED,
+	};
+	size_t n = job_n_by_daemon(job), taken = 0;
+
+	if (response->result_case != results[job->op] ||
+	    incoming_n_items(response, job->op) != n)
+		return MESSAGE_E_LIE;
+	for (size_t i = 0; i < n; i++) {
+		struct incoming_item in = incoming_item(response, job->op, i);
+
+		if (!incoming_is_honest(&in, job))
+			return MESSAGE_E_LIE;
+	}
+	for (size_t i = 0; i < job->n_items; i++) {
+		struct incoming_item in;
+
+		if (!job->items[i].by_daemon)
+			continue;
+		in = incoming_item(response, job->op, taken++);
+		item_take(client, &job->items[i], &in);
+	}
+	return 0;
+}
+
+static int
+hello_take(struct mlkemclient *client, const Mlkemd__V1__Response *response)
+{
+	if (response->result_case != MLKEMD__V1__RESPONSE__RESULT_HELLO ||
+	    response->hello->version != WIRE_VERSION)
+		return MESSAGE_E_LIE;
+	client->link.connection = response->hello->connection;
+	client->fallbacks_untold = 0;
+	return 0;
+}
+
+static int
+info_take(struct mlkemclient *client, struct mlkemclient_info *info,
+    const Mlkemd__V1__Response *response)
+{
+	const Mlkemd__V1__InfoResult *in = response->info;
+
+	if (response->result_case != MLKEMD__V1__RESPONSE__RESULT_INFO)
+		return MESSAGE_E_LIE;
+	snprintf(info->server_version, sizeof(info->server_version), "%s",
+	    in->server_version);
+	snprintf(info->backend, sizeof(info->backend), "%s", in->backend);
+	snprintf(
+	    info->secret_memory, sizeof(info->secret_memory), "%s", in->secret_memory);
+	info->lanes = in->lanes;
+	info->shards = in->shards;
+	info->shard = in->shard;
+	info->connection = client->link.connection;
+	info->uptime_s = in->uptime_s;
+	info->pool_hybrid = in->pool_hybrid;
+	info->pool_mlkem768 = in->pool_mlkem768;
+	info->pool_x25519 = in->pool_x25519;
+	if (in->limits != NULL) {
+		info->export_allowed = in->limits->export_allowed;
+		info->max_items = in->limits->max_items;
+		info->max_handles = in->limits->max_handles;
+		info->handle_lifetime_ms = in->limits->handle_lifetime_ms;
+	}
+	if (response->load != NULL) {
+		info->batch_fill_milli = response->load->batch_fill_milli;
+		info->service_us = response->load->service_us;
+		info->draining = response->load->draining;
+	}
+	return 0;
+}
+
+static int
+response_take(
+    struct mlkemclient *client, struct call *call, const Mlkemd__V1__Response *response)
+{
+	call->draining = response->load != NULL && response->load->draining;
+	if (response->status != MLKEMD__V1__STATUS__OK)
+		return refusal(client, response->status, response->message);
+	switch (call->op) {
+	case CALL_HELLO:
+		return hello_take(client, response);
+	case CALL_PING:
+		return response->result_case == MLKEMD__V1__RESPONSE__RESULT__NOT_SET
+			   ? 0
+			   : MESSAGE_E_LIE;
+	case CALL_INFO:
+		return info_take(client, call->info, response);
+	case CALL_RELEASE:
+		return response->result_case == MLKEMD__V1__RESPONSE__RESULT_RELEASED
+			   ? 0
+			   : MESSAGE_E_LIE;
+	case CALL_JOB:
+		break;
+	}
+	return job_take(client, call->job, response);
+}
+
+static void *
+unpack_alloc(void *arena, size_t size)
+{
+	return arena_alloc(arena, size);
+}
+
+static void
+unpack_free(void *arena, void *p)
+{
+	(void)arena;
+	(void)p; /* all at once, by arena_wipe() */
+}
+
+int
+message_decode(
+    struct mlkemclient *client, struct call *call, const uint8_t *message, size_t len)
+{
+	struct link *link = &client->link;
+	ProtobufCAllocator allocator = {unpack_alloc, unpack_free, &link->arena};
+	Mlkemd__V1__Response *response;
+	int err = MESSAGE_E_LIE;
+
+	response = mlkemd__v1__response__unpack(&allocator, len, message);
+	if (response != NULL)
+		err = response_take(client, call, response);
+	if (fault("client-no-wipe"))
+		link->arena.used = 0;
+	arena_wipe(&link->arena);
+	return err;
+}
