@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "generic8.h"
+
+#include <string.h>
+
+#include "kem/arch/generic/generic.h"
+#include "kem/fips202.h"
+
+#define LANES 8
+
+static _Thread_local struct generic8_counts counts;
+
+void
+generic8_reset(void)
+{
+	memset(&counts, 0, sizeof counts);
+}
+
+struct generic8_counts
+generic8_counts(void)
+{
+	return counts;
+}
+
+static void
+lane_load(uint64_t *one, const uint64_t *state, unsigned lane)
+{
+	for (unsigned i = 0; i < KECCAK_WORDS; i++)
+		one[i] = state[i * LANES + lane];
+}
+
+static void
+lane_store(uint64_t *state, unsigned lane, const uint64_t *one)
+{
+	for (unsigned i = 0; i < KECCAK_WORDS; i++)
+		state[i * LANES + lane] = one[i];
+}
+
+static void
+keccak_generic8(uint64_t *state)
+{
+	uint64_t one[KECCAK_WORDS];
+
+	counts.permutations++;
+	for (unsigned lane = 0; lane < LANES; lane++) {
+		lane_load(one, state, lane);
+		keccak_generic(one);
+		lane_store(state, lane, one);
+	}
+}
+
+static void
+absorb_generic8(
+    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+{
+	uint64_t one[KECCAK_WORDS];
+
+	for (unsigned lane = 0; lane < LANES; lane++) {
+		lane_load(one, state, lane);
+		absorb_generic(one, &block[lane], &words[lane], fresh >> lane);
+		lane_store(state, lane, one);
+	}
+}
+
+static void
+squeeze_generic8(const uint64_t *state, uint8_t *const *out, const uint8_t *words)
+{
+	uint64_t one[KECCAK_WORDS];
+	bool matrix = false;
+
+	for (unsigned lane = 0; lane < LANES; lane++) {
+		size_t room = (words[lane] * 8u + 63) / 64 * 64;
+
+		memset(out[lane], 0xa5, room);
+		lane_load(one, state, lane);
+		squeeze_generic(one, &out[lane], &words[lane]);
+		counts.matrix_blocks += words[lane] == SHAKE128_WORDS;
+		matrix |= words[lane] == SHAKE128_WORDS;
+	}
+	counts.matrix_permutations += matrix;
+}
+
+const struct backend backend_generic8 = {
+    .name = "generic8",
+    .lanes = LANES,
+    .keccak = keccak_generic8,
+    .absorb = absorb_generic8,
+    .squeeze = squeeze_generic8,
+    .rej_uniform = rej_uniform_generic,
+    .cbd2 = cbd2_generic,
+    .cbd3 = cbd3_generic,
+    .ntt = ntt_generic,
+    .invntt = invntt_generic,
+    .mulcache = mulcache_generic,
+    .basemul = basemul_generic,
+    .tomont = tomont_generic,
+    .add = add_generic,
+    .rsub = rsub_generic,
+    .compress =
+	{
+	    [COMPRESS_1] = compress1_generic,
+	    [COMPRESS_4] = compress4_generic,
+	    [COMPRESS_5] = compress5_generic,
+	    [COMPRESS_10] = compress10_generic,
+	    [COMPRESS_11] = compress11_generic,
+	},
+    .decompress =
+	{
+	    [COMPRESS_1] = decompress1_generic,
+	    [COMPRESS_4] = decompress4_generic,
+	    [COMPRESS_5] = decompress5_generic,
+	    [COMPRESS_10] = decompress10_generic,
+	    [COMPRESS_11] = decompress11_generic,
+	},
+    .pack12 = pack12_generic,
+    .unpack12 = unpack12_generic,
+    .check12 = check12_generic,
+    .compare = compare_generic,
+    .select = select_generic,
+};
