@@ -17,12 +17,12 @@ slab_init(struct slab *slab, uint8_t *memory, size_t size)
 	*slab = (struct slab){.blocks = calloc(n, sizeof(*slab->blocks))};
 	if (!slab->blocks)
 		return -ENOMEM;
-	STAILQ_INIT(&slab->idle);
+	TAILQ_INIT(&slab->idle);
 	slab->n_blocks = slab->n_idle = (uint32_t)n;
 	slab->n_kept = slab->n_blocks / 4;
 	for (size_t i = 0; i < n; i++) {
 		slab->blocks[i].data = memory + i * SLAB_BLOCK_BYTES;
-		STAILQ_INSERT_TAIL(&slab->idle, &slab->blocks[i], next);
+		TAILQ_INSERT_TAIL(&slab->idle, &slab->blocks[i], next);
 	}
 	return 0;
 }
@@ -38,11 +38,11 @@ slab_fini(struct slab *slab)
 static struct slab_block *
 slab_take(struct slab *slab)
 {
-	struct slab_block *block = STAILQ_FIRST(&slab->idle);
+	struct slab_block *block = TAILQ_FIRST(&slab->idle);
 
 	if (!block)
 		return NULL;
-	STAILQ_REMOVE_HEAD(&slab->idle, next);
+	TAILQ_REMOVE(&slab->idle, block, next);
 	slab->n_idle--;
 	block->start = block->end = 0;
 	block->written_us = 0;
@@ -53,7 +53,7 @@ slab_take(struct slab *slab)
 static void
 slab_give(struct slab *slab, struct slab_block *block)
 {
-	STAILQ_INSERT_HEAD(&slab->idle, block, next);
+	TAILQ_INSERT_HEAD(&slab->idle, block, next);
 	slab->n_idle++;
 }
 
@@ -68,15 +68,13 @@ void
 chain_init(struct chain *chain)
 {
 	*chain = (struct chain){0};
-	STAILQ_INIT(&chain->blocks);
+	TAILQ_INIT(&chain->blocks);
 }
 
 static struct slab_block *
 chain_last(const struct chain *chain)
 {
-	return STAILQ_EMPTY(&chain->blocks)
-		   ? NULL
-		   : STAILQ_LAST(&chain->blocks, slab_block, next);
+	return TAILQ_LAST(&chain->blocks, slab_block_list);
 }
 
 static struct slab_block *
@@ -85,7 +83,7 @@ chain_grow(struct chain *chain, struct slab *slab)
 	struct slab_block *block = slab_take(slab);
 
 	if (block) {
-		STAILQ_INSERT_TAIL(&chain->blocks, block, next);
+		TAILQ_INSERT_TAIL(&chain->blocks, block, next);
 		chain->n_blocks++;
 	}
 	return block;
@@ -112,10 +110,10 @@ chain_prepare(
 void
 chain_received(struct chain *chain, struct slab *slab, size_t len, uint64_t now_us)
 {
-	struct slab_block *block, *full = NULL, *next;
+	struct slab_block *block, *next;
 
 	chain->len += len;
-	STAILQ_FOREACH(block, &chain->blocks, next) {
+	TAILQ_FOREACH(block, &chain->blocks, next) {
 		size_t room = SLAB_BLOCK_BYTES - block->end;
 		size_t n = len < room ? len : room;
 
@@ -125,16 +123,12 @@ chain_received(struct chain *chain, struct slab *slab, size_t len, uint64_t now_
 		len -= n;
 		if (block->end == block->start)
 			break;
-		full = block;
 	}
 	assert(!len);
 	/* The rest was not written to: it goes back as it came. */
 	for (; block; block = next) {
-		next = STAILQ_NEXT(block, next);
-		if (full)
-			STAILQ_REMOVE_AFTER(&chain->blocks, full, next);
-		else
-			STAILQ_REMOVE_HEAD(&chain->blocks, next);
+		next = TAILQ_NEXT(block, next);
+		TAILQ_REMOVE(&chain->blocks, block, next);
 		chain->n_blocks--;
 		slab_give(slab, block);
 	}
@@ -170,7 +164,7 @@ chain_iov(const struct chain *chain, struct iovec *iov, int n_iov)
 	struct slab_block *block;
 	int n = 0;
 
-	STAILQ_FOREACH(block, &chain->blocks, next) {
+	TAILQ_FOREACH(block, &chain->blocks, next) {
 		if (n == n_iov)
 			break;
 		iov[n++] = (struct iovec){
@@ -185,7 +179,7 @@ chain_find(const struct chain *chain, size_t *offsetp)
 {
 	struct slab_block *block;
 
-	STAILQ_FOREACH(block, &chain->blocks, next) {
+	TAILQ_FOREACH(block, &chain->blocks, next) {
 		size_t n = block->end - block->start;
 
 		if (*offsetp < n)
@@ -209,7 +203,7 @@ chain_copy(const struct chain *chain, size_t offset, uint8_t *out, size_t len)
 		out += n;
 		len -= n;
 		offset = 0;
-		block = STAILQ_NEXT(block, next);
+		block = TAILQ_NEXT(block, next);
 	}
 }
 
@@ -239,7 +233,7 @@ chain_drain(struct chain *chain, struct slab *slab, size_t len)
 	assert(len <= chain->len);
 	chain->len -= len;
 	while (len) {
-		struct slab_block *block = STAILQ_FIRST(&chain->blocks);
+		struct slab_block *block = TAILQ_FIRST(&chain->blocks);
 		size_t used = block->end - block->start;
 		size_t n = len < used ? len : used;
 
@@ -248,7 +242,7 @@ chain_drain(struct chain *chain, struct slab *slab, size_t len)
 		len -= n;
 		if (n < used)
 			break;
-		STAILQ_REMOVE_HEAD(&chain->blocks, next);
+		TAILQ_REMOVE(&chain->blocks, block, next);
 		chain->n_blocks--;
 		slab_give(slab, block);
 	}

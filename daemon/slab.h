@@ -19,10 +19,10 @@ struct slab_block {
 	uint8_t *data;       /* SLAB_BLOCK_BYTES in the arena */
 	uint32_t start, end; /* the bytes in use */
 	uint64_t written_us; /* when its last byte was read from a socket */
-	STAILQ_ENTRY(slab_block) next;
+	TAILQ_ENTRY(slab_block) next;
 };
 
-STAILQ_HEAD(slab_block_list, slab_block);
+TAILQ_HEAD(slab_block_list, slab_block);
 
 struct slab {
 	struct slab_block *blocks; /* heads only; the heap */

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection: bytes in, bytes out, and in which lists it stands meanwhile. */
+#include "conn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "frame.h"
+#include "kem/fault.h"
+#include "log.h"
+#include "metrics.h"
+#include "proto/wire.h"
+
+/* Blocks of pipelined small requests that one connection may hold. */
+#define INPUT_BLOCKS 16u
+/* Input that only the oldest unfinished frame may take: so one always gets on. */
+#define FRAME_BLOCKS (WIRE_MAX_FRAME_BYTES / SLAB_BLOCK_BYTES + 1)
+/* Output of one connection beside a reply that is alone. */
+#define OUTPUT_BYTES (128u * 1024u)
+/* One connection's part of what is free; what is left is for those who come later. */
+#define SHARE 8u
+
+#define IOV_BLOCKS (FRAME_BLOCKS + 1)
+
+static uint32_t
+blocks_for(size_t bytes)
+{
+	return (uint32_t)((bytes + SLAB_BLOCK_BYTES - 1) / SLAB_BLOCK_BYTES);
+}
+
+/*
+ * How many blocks the input may hold now. Each takes at most its share of what is free,
+ * so that greedy connections leave some to modest ones; only the oldest unfinished frame
+ * may go on to its end.
+ */
+static uint32_t
+conn_input_limit(const struct conn *conn)
+{
+	const struct conn_set *set = conn->set;
+	uint32_t room = slab_input_room(set->slab), share, limit = INPUT_BLOCKS;
+	uint32_t frame = conn->frame_size ? blocks_for(conn->frame_size) + 1 : 0;
+
+	if (frame > limit)
+		limit = frame;
+	if (conn == TAILQ_FIRST(&set->partial))
+		return limit;
+	share = room > FRAME_BLOCKS ? (room - FRAME_BLOCKS) / SHARE : 0;
+	if (!share)
+		share = 1;
+	return limit < share ? limit : share;
+}
+
+bool
+conn_can_read(const struct conn *conn)
+{
+	const struct chain *in = &conn->in;
+	const struct slab_block *last = TAILQ_LAST(&in->blocks, slab_block_list);
+
+	if (last && last->end < SLAB_BLOCK_BYTES)
+		return true;
+	return slab_input_room(conn->set->slab) &&
+	       in->n_blocks < conn_input_limit(conn);
+}
+
+/*
+ * A reply that is alone needs only to fit into the slab; beside others it must fit into
+ * the connection's budget, which shrinks as the slab fills.
+ */
+bool
+conn_reply_fits(const struct conn *conn, size_t bytes)
+{
+	const struct conn_set *set = conn->set;
+	size_t pending = conn->out.len + conn->reserved;
+	uint32_t idle = set->slab->n_idle, budget;
+
+	if (set->n_reserved + blocks_for(bytes) > idle)
+		return false;
+	if (!pending)
+		return true;
+	budget = (idle - set->n_reserved) / SHARE * SLAB_BLOCK_BYTES;
+	return pending + bytes <= (budget < OUTPUT_BYTES ? budget : OUTPUT_BYTES);
+}
+
+void
+conn_mark_dirty(struct conn *conn)
+{
+	if (!conn->dirty && !conn->dead) {
+		conn->dirty = true;
+		TAILQ_INSERT_TAIL(&conn->set->dirty, conn, dirty_link);
+	}
+}
+
+static void
+conn_set_queue(struct conn *conn, enum conn_queue queue)
+{
+	struct conn_set *set = conn->set;
+
+	if (conn->queue == queue)
+		return;
+	if (conn->queue == CONN_QUEUE_READY)
+		TAILQ_REMOVE(&set->ready, conn, queue_link);
+	else if (conn->queue == CONN_QUEUE_STARVED)
+		TAILQ_REMOVE(&set->starved, conn, queue_link);
+	conn->queue = queue;
+	if (queue == CONN_QUEUE_READY)
+		TAILQ_INSERT_TAIL(&set->ready, conn, queue_link);
+	else if (queue == CONN_QUEUE_STARVED)
+		TAILQ_INSERT_TAIL(&set->starved, conn, queue_link);
+}
+
+static void
+conn_set_deadline(struct conn *conn, enum conn_deadline deadline)
+{
+	struct conn_set *set = conn->set;
+
+	if (conn->deadline == deadline)
+		return;
+	if (conn->deadline == CONN_DEADLINE_HELLO)
+		TAILQ_REMOVE(&set->hello, conn, deadline_link);
+	else if (conn->deadline == CONN_DEADLINE_FRAME)
+		TAILQ_REMOVE(&set->partial, conn, deadline_link);
+	conn->deadline = deadline;
+	conn->since_us = request_now_us();
+	if (deadline == CONN_DEADLINE_HELLO)
+		TAILQ_INSERT_TAIL(&set->hello, conn, deadline_link);
+	else if (deadline == CONN_DEADLINE_FRAME)
+		TAILQ_INSERT_TAIL(&set->partial, conn, deadline_link);
+}
+
+static void
+conn_set_hungry(struct conn *conn, bool hungry)
+{
+	if (conn->hungry == hungry)
+		return;
+	conn->hungry = hungry;
+	if (hungry)
+		TAILQ_INSERT_TAIL(&conn->set->hungry, conn, hungry_link);
+	else
+		TAILQ_REMOVE(&conn->set->hungry, conn, hungry_link);
+}
+
+static void
+conn_set_stalled(struct conn *conn, bool stalled)
+{
+	struct conn_set *set = conn->set;
+
+	if (conn->stalled)
+		TAILQ_REMOVE(&set->stalled, conn, stalled_link);
+	conn->stalled = stalled;
+	if (stalled) {
+		conn->progress_us = request_now_us();
+		TAILQ_INSERT_TAIL(&set->stalled, conn, stalled_link);
+	}
+}
+
+static void
+conn_set_reading(struct conn *conn, bool reading)
+{
+	if (conn->reading == reading)
+		return;
+	conn->reading = reading;
+	if (reading ? event_add(&conn->read_event, NULL) : event_del(&conn->read_event))
+		conn_kill(conn);
+}
+
+static void
+conn_set_writing(struct conn *conn, bool writing)
+{
+	if (conn->writing == writing)
+		return;
+	conn->writing = writing;
+	if (writing ? event_add(&conn->write_event, NULL)
+		    : event_del(&conn->write_event))
+		conn_kill(conn);
+}
+
+/* Puts the connection where it belongs, from what its buffers hold. */
+void
+conn_update(struct conn *conn)
+{
+	struct conn_set *set = conn->set;
+	enum frame_state state;
+	bool whole, want;
+
+	if (conn->dead || conn->closing)
+		return;
+	state = frame_peek(&conn->in, set->max_message, &conn->frame_size);
+	whole = state == FRAME_WHOLE || state == FRAME_BROKEN;
+	if (conn->eof && !whole && !conn->n_deferred) {
+		conn_close_after_output(conn);
+		return;
+	}
+	if (conn->wanted && conn_reply_fits(conn, conn->wanted))
+		conn->wanted = 0;
+	if (conn->wanted)
+		conn_set_queue(conn, conn->out.len + conn->reserved
+					 ? CONN_QUEUE_NONE
+					 : CONN_QUEUE_STARVED);
+	else
+		conn_set_queue(conn, whole ? CONN_QUEUE_READY : CONN_QUEUE_NONE);
+	if (!conn->greeted)
+		conn_set_deadline(conn, CONN_DEADLINE_HELLO);
+	else
+		conn_set_deadline(conn,
+		    state == FRAME_PARTIAL ? CONN_DEADLINE_FRAME : CONN_DEADLINE_NONE);
+
+	/* With no room the event must go: it would fire again and again. */
+	want = !conn->eof && !conn->wanted;
+	if (want && conn_can_read(conn)) {
+		conn_set_hungry(conn, false);
+		conn_set_reading(conn, true);
+	} else {
+		conn_set_hungry(conn, want && !whole);
+		conn_set_reading(conn, false);
+	}
+}
+
+/* What was received and not yet taken is dropped; what is to be sent still goes out. */
+void
+conn_close_after_output(struct conn *conn)
+{
+	if (conn->dead || conn->closing)
+		return;
+	conn->closing = true;
+	conn->wanted = 0;
+	chain_drain(&conn->in, conn->set->slab, conn->in.len);
+	conn_set_queue(conn, CONN_QUEUE_NONE);
+	conn_set_deadline(conn, CONN_DEADLINE_NONE);
+	conn_set_hungry(conn, false);
+	conn_set_reading(conn, false);
+	conn_mark_dirty(conn);
+}
+
+/* The end, at once: its buffers are free again, itself when the turn is over. */
+void
+conn_kill(struct conn *conn)
+{
+	struct conn_set *set = conn->set;
+
+	if (conn->dead)
+		return;
+	conn->closing = true;
+	conn_set_queue(conn, CONN_QUEUE_NONE);
+	conn_set_deadline(conn, CONN_DEADLINE_NONE);
+	conn_set_hungry(conn, false);
+	conn_set_stalled(conn, false);
+	if (conn->dirty)
+		TAILQ_REMOVE(&set->dirty, conn, dirty_link);
+	conn->dirty = false;
+	conn->dead = true;
+	conn_set_reading(conn, false);
+	conn_set_writing(conn, false);
+	chain_drain(&conn->in, set->slab, conn->in.len);
+	chain_drain(&conn->out, set->slab, conn->out.len);
+	TAILQ_INSERT_TAIL(&set->dead, conn, queue_link);
+}
+
+static void
+conn_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct conn *conn = arg;
+	struct slab *slab = conn->set->slab;
+	struct iovec iov[IOV_BLOCKS];
+	struct msghdr msg = {.msg_iov = iov};
+	int n_iov, err;
+	ssize_t n;
+
+	conn_set_woke(conn->set);
+	if (!conn_can_read(conn)) {
+		conn_update(conn);
+		return;
+	}
+	n_iov = chain_prepare(&conn->in, slab, conn_input_limit(conn), iov);
+	msg.msg_iovlen = (size_t)n_iov;
+	/* Descriptors that a peer attaches are dropped by the kernel: no msg_control. */
+	n = recvmsg(fd, &msg, MSG_DONTWAIT);
+	err = errno;
+	chain_received(&conn->in, slab, n > 0 ? (size_t)n : 0, request_now_us());
+	if (n < 0 && err != EAGAIN && err != EINTR) {
+		conn_kill(conn);
+		return;
+	}
+	if (!n)
+		conn->eof = true;
+	conn_update(conn);
+}
+
+static void
+conn_writable(evutil_socket_t fd, short what, void *arg)
+{
+	struct conn *conn = arg;
+
+	conn_set_woke(conn->set);
+	conn_send(conn);
+	conn_update(conn);
+}
+
+/* One send of all that is there. */
+void
+conn_send(struct conn *conn)
+{
+	struct iovec iov[IOV_BLOCKS];
+	struct msghdr msg = {.msg_iov = iov};
+	ssize_t n = 0;
+
+	if (conn->dead)
+		return;
+	if (conn->out.len) {
+		msg.msg_iovlen = (size_t)chain_iov(&conn->out, iov, IOV_BLOCKS);
+		n = sendmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
+			conn_kill(conn);
+			return;
+		}
+	}
+	if (n > 0)
+		chain_drain(&conn->out, conn->set->slab, (size_t)n);
+	if (!conn->out.len && conn->closing && !conn->n_deferred) {
+		conn_kill(conn);
+		return;
+	}
+	conn_set_writing(conn, conn->out.len != 0);
+	if (!conn->out.len)
+		conn_set_stalled(conn, false);
+	else if (n > 0 || !conn->stalled)
+		conn_set_stalled(conn, true);
+}
+
+struct conn *
+conn_new(struct conn_set *set, int fd, uint64_t id, uid_t uid, bool denied)
+{
+	struct conn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return NULL;
+	conn->set = set;
+	conn->fd = fd;
+	conn->id = id;
+	conn->uid = uid;
+	conn->denied = denied;
+	chain_init(&conn->in);
+	chain_init(&conn->out);
+	STAILQ_INIT(&conn->open);
+	if (event_assign(&conn->read_event, set->base, fd, EV_READ | EV_PERSIST,
+		conn_readable, conn) ||
+	    event_assign(&conn->write_event, set->base, fd, EV_WRITE | EV_PERSIST,
+		conn_writable, conn)) {
+		free(conn);
+		return NULL;
+	}
+	return conn;
+}
+
+void
+conn_free(struct conn *conn)
+{
+	assert(conn->dead && STAILQ_EMPTY(&conn->open));
+	close(conn->fd);
+	free(conn);
+}

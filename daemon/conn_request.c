@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the bytes at the front of a connection to a request, and from its answer back. */
+#include <assert.h>
+
+#include "config.h"
+#include "conn.h"
+#include "frame.h"
+#include "log.h"
+#include "metrics.h"
+#include "proto/wire.h"
+#include "service.h"
+
+struct conn_sink {
+	struct codec_sink sink;
+	struct conn *conn;
+	bool ok;
+};
+
+static void
+conn_sink_append(struct codec_sink *sink, const uint8_t *data, size_t len)
+{
+	struct conn_sink *conn_sink = (struct conn_sink *)sink;
+	struct conn *conn = conn_sink->conn;
+
+	if (conn_sink->ok)
+		conn_sink->ok = chain_append(&conn->out, conn->set->slab, data, len);
+}
+
+static void
+conn_encode(struct conn *conn, const struct request *req)
+{
+	struct conn_set *set = conn->set;
+	struct conn_sink sink = {
+	    .sink.append = conn_sink_append, .conn = conn, .ok = true};
+
+	set->about.connection = conn->id;
+	codec_encode(req, &set->about, &sink.sink);
+	conn_mark_dirty(conn);
+	if (!sink.ok) {
+		/* Room was reserved for it: service_reply_bound() was wrong. */
+		log_event_limited(LOG_ERR, "reply-lost",
+		    "connection %llu: no buffer for a reply",
+		    (unsigned long long)conn->id);
+		chain_drain(&conn->out, set->slab, conn->out.len);
+		conn_close_after_output(conn);
+	}
+}
+
+/* The recent mean from arrival to answer: each one counts a sixteenth. */
+static void
+conn_set_note_service(struct conn_set *set, uint64_t arrived_us)
+{
+	uint64_t now = request_now_us();
+	int64_t took = now > arrived_us ? (int64_t)(now - arrived_us) : 0;
+	int64_t mean = set->about.service_us;
+
+	if (took > UINT32_MAX / 2)
+		took = UINT32_MAX / 2;
+	mean += (took - mean) / 16;
+	set->about.service_us = (uint32_t)mean;
+}
+
+static void
+conn_done(struct request *req)
+{
+	struct conn *conn = req->owner;
+
+	STAILQ_REMOVE(&conn->open, req, request, next);
+	conn_set_note_service(conn->set, req->arrived_us);
+	if (req->op == REQUEST_HELLO && req->status == STATUS_OK) {
+		conn->greeted = true;
+		log_event(LOG_DEBUG, "hello", "connection %llu, uid %u: \"%s\"",
+		    (unsigned long long)conn->id, conn->uid,
+		    req->client_name ? req->client_name : "");
+	}
+	conn_encode(conn, req);
+}
+
+void
+conn_defer(struct request *req)
+{
+	struct conn *conn = req->owner;
+
+	STAILQ_REMOVE(&conn->open, req, request, next);
+	conn->n_deferred++;
+}
+
+void
+conn_answer_deferred(struct conn_set *set, struct request *req)
+{
+	struct conn *conn;
+
+	TAILQ_FOREACH(conn, &set->all, all_link) {
+		if (conn->id == req->conn_id && conn->n_deferred && !conn->dead) {
+			conn->n_deferred--;
+			conn_encode(conn, req);
+			conn_update(conn);
+			return;
+		}
+	}
+}
+
+/* Fate one of four: this connection ends, after the answers that it has coming. */
+static int
+conn_broken(struct conn *conn, const char *why)
+{
+	metrics_add(&conn->set->metrics->broken_frames_total, 1);
+	log_event_limited(LOG_NOTICE, "frame-broken",
+	    "connection %llu of uid %u is closed: %s", (unsigned long long)conn->id,
+	    conn->uid, why);
+	conn_close_after_output(conn);
+	return CONN_E_CLOSED;
+}
+
+static bool
+conn_id_in_use(const struct conn *conn, uint64_t id)
+{
+	const struct request *req;
+
+	STAILQ_FOREACH(req, &conn->open, next) {
+		if (req->id == id)
+			return true;
+	}
+	return false;
+}
+
+/* The one answer that somebody gets who may not come in. */
+static void
+conn_deny(struct conn *conn, struct request *req)
+{
+	req->status = STATUS_DENIED;
+	req->message = "this user may not use this socket; the daemon's log names the "
+		       "line of the configuration that allows it";
+	conn_done(req);
+	conn_close_after_output(conn);
+}
+
+/* Decodes what is at the front and sees whether its reply has room; undoes it if not. */
+static int
+conn_decode(struct conn *conn, uint32_t n_items, bool first, struct request **reqp,
+    size_t *bound)
+{
+	struct conn_set *set = conn->set;
+	struct mem *mem = set->mem;
+	size_t mark = mem->used, len = conn->frame_size - WIRE_HEADER_BYTES;
+	const uint8_t *message;
+
+	if (!codec_mem_fits(mem, len))
+		return CONN_E_TURN_FULL;
+	message = frame_message(&conn->in, conn->frame_size, mem);
+	if (!message)
+		return CONN_E_TURN_FULL;
+	if (codec_decode(mem, message, len,
+		chain_written_us(&conn->in, conn->frame_size),
+		set->config->default_timeout_us, reqp))
+		return conn_broken(conn, "a message that is no Request");
+	if (!first && (*reqp)->n_items > n_items) {
+		mem_rewind(mem, mark);
+		return CONN_E_TURN_FULL;
+	}
+	*bound = service_reply_bound(*reqp);
+	if (!conn_reply_fits(conn, *bound)) {
+		mem_rewind(mem, mark);
+		conn->wanted = *bound;
+		return CONN_E_WAITS;
+	}
+	return 0;
+}
+
+/*
+ * Takes the request at the front and has it handled. n_items is how many the turn still
+ * takes, first whether it has none yet (then any number is good). *takenp is what it
+ * counts for. Returns 0, or a CONN_E_...
+ */
+int
+conn_take_request(struct conn *conn, uint32_t n_items, bool first, uint32_t *takenp)
+{
+	struct conn_set *set = conn->set;
+	struct request *req;
+	size_t bound;
+	int r;
+
+	if (frame_peek(&conn->in, set->max_message, &conn->frame_size) != FRAME_WHOLE)
+		return conn_broken(conn, "a frame's length is 0 or over the limit");
+	r = conn_decode(conn, n_items, first, &req, &bound);
+	if (r)
+		return r;
+	chain_drain(&conn->in, set->slab, conn->frame_size);
+	conn->frame_size = 0;
+	if (!conn->greeted && req->op != REQUEST_HELLO)
+		return conn_broken(conn, "the first message is not Hello");
+	if (conn_id_in_use(conn, req->id))
+		return conn_broken(conn, "an id that is in use");
+	*takenp = req->n_items ? req->n_items : 1;
+	conn->reserved += bound;
+	set->n_reserved +=
+	    (uint32_t)((bound + SLAB_BLOCK_BYTES - 1) / SLAB_BLOCK_BYTES);
+	req->conn_id = conn->id;
+	req->control = set->control;
+	req->owner = conn;
+	req->done = conn_done;
+	STAILQ_INSERT_TAIL(&conn->open, req, next);
+	conn_mark_dirty(conn);
+	if (conn->denied)
+		conn_deny(conn, req);
+	else
+		set->ops->handle(set->owner, req);
+	return 0;
+}

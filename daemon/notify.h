@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * notify.h: what the service manager is told (the protocol of sd_notify(3)). Our own few
+ * lines, since libsystemd's wait when nobody reads the socket.
+ */
+#ifndef MLKEMD_NOTIFY_H
+#define MLKEMD_NOTIFY_H
+
+/*
+ * Sends one state such as "READY=1" if NOTIFY_SOCKET is set. Never waits; the first
+ * failure is logged. Main's thread.
+ */
+void notify_state(const char *state);
+
+/* "RELOADING=1" with the time that Type=notify-reload asks for. */
+void notify_reloading(void);
+
+#endif
