@@ -227,7 +227,7 @@ pairs_make(struct keypool *pool, struct ring *ring, enum kem_alg alg, uint32_t n
 		items[i].secret = ring_secret(ring, slot);
 	}
 	r = kem_keygen(pool->kem, alg, items, n, pool->scratch);
-	if (fault("pairwise-corrupt"))
+	if (fault("keypool-corrupt-pair"))
 		items[n - 1].secret[0] ^= 1;
 	for (uint32_t i = 0; r == 0 && i < n; i++)
 		if (items[i].status != KEM_OK)
