@@ -142,7 +142,7 @@ def test_named_pipes(here):
 
 
 def test_an_answer_older_than_the_key_is_noticed(here):
-    (here / "answer").write_bytes(bytes([9]) * 1120)
+    (here / "answer").write_bytes(bytes([200]) * 1120)
     result = ctl("keygen", "--local", "--peer", "answer")
     assert "older" in result.err
 
