@@ -35,9 +35,10 @@ struct wire_prescan {
 	uint32_t
 	    n_items; /* elements of the operation's array (shares, items, handles) */
 	/*
-	 * All other fields, unknown ones and those inside items included. What a decoder
-	 * allocates grows with their number, not with the bytes: over WIRE_MAX_FIELDS is
-	 * INVALID_REQUEST, undecoded. No honest request has more than 64 x 3 + 16.
+	 * All other fields, unknown ones and those inside items included. What a
+	 * decoder allocates grows with their number, not with the bytes: over
+	 * WIRE_MAX_FIELDS is INVALID_REQUEST, undecoded. No honest request has more
+	 * than 64 x 3 + 16.
 	 */
 	uint32_t n_fields;
 };
@@ -48,11 +49,11 @@ enum {
 
 /*
  * wire_prescan() walks the tags of a Request without decoding or allocating: so the
- * count of items is known, and odd input refused, before protobuf-c sees a byte. Odd is:
- * a tag of more than 32 bits or field number 0, a varint of more than 64 bits, a group,
- * a field of this schema with another wire type, anything cut short. Unknown fields of
- * later versions are walked over. Nesting is at most two levels below the Request, by
- * the schema. Returns 0, or WIRE_E_MALFORMED.
+ * count of items is known, and odd input refused, before protobuf-c sees a byte. Odd
+ * is: a tag of more than 32 bits or field number 0, a varint of more than 64 bits, a
+ * group, a field of this schema with another wire type, anything cut short. Unknown
+ * fields of later versions are walked over. Nesting is at most two levels below the
+ * Request, by the schema. Returns 0, or WIRE_E_MALFORMED.
  */
 __attribute__((warn_unused_result)) int wire_prescan(
     const uint8_t *message, size_t len, struct wire_prescan *out);
