@@ -1,0 +1,164 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# test.sh: builds and tests everything. See usage() below; tests/README.md says what
+# stands where. Builds go to build-test/ in this checkout, nothing is installed but
+# missing Debian packages, and nothing outside of /tmp is written.
+set -u
+cd "$(dirname "$0")" || exit 2
+
+usage() {
+	cat <<'EOF'
+usage: ./test.sh [--quick | --long] [--strict] [--seed N] [--no-install] [--jobs N]
+
+  --quick       gcc only, the short tests: under a minute after the build
+  --long        more rounds and a longer soak
+  --strict      a skipped test is a failure
+  --seed N      replays the random choices of a run (each prints its seed)
+  --no-install  never calls apt; what is missing is said and ends the run
+  --jobs N      tests at a time (default: one a processor)
+
+Ends with a table of suites by build and backend, the planted faults and who caught them,
+and "N passed, N failed, N skipped". Exit status: 0 all passed, 1 not so, 2 no build.
+EOF
+}
+
+length=default strict=() seed='' install=yes jobs=$(nproc)
+while [ $# -gt 0 ]; do
+	case $1 in
+	--quick) length=quick ;;
+	--long) length=long ;;
+	--strict) strict=(--strict) ;;
+	--seed | --jobs)
+		[ $# -ge 2 ] && [[ $2 =~ ^[0-9]+$ ]] || {
+			usage >&2
+			exit 2
+		}
+		[ "$1" = --seed ] && seed=$2 || jobs=$2
+		shift
+		;;
+	--no-install) install=no ;;
+	-h | --help)
+		usage
+		exit 0
+		;;
+	*)
+		usage >&2
+		exit 2
+		;;
+	esac
+	shift
+done
+
+# shellcheck source=tests/lib/packages.sh
+. tests/lib/packages.sh
+
+start=$SECONDS
+top=build-test
+results=$top/results.jsonl
+export MLKEMD_TEST_LENGTH=$length
+export MLKEMD_SEED=$seed
+[ -n "$seed" ] || unset MLKEMD_SEED
+unset MLKEMD_BACKEND MLKEMD_FAULT MLKEMD_TEST_RANDOM
+# meson and the peer want Debian's own Python, whatever stands first in PATH.
+export PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH
+
+die() {
+	printf 'test.sh: %s\n' "$*" >&2
+	exit 2
+}
+
+say() {
+	printf '[%4d s] %s\n' $((SECONDS - start)) "$*"
+}
+
+packages() {
+	local missing
+	if ! command -v dpkg-query >/dev/null; then
+		say "no dpkg here; needed are: ${BUILD_PACKAGES[*]} ${TEST_PACKAGES[*]}"
+		return
+	fi
+	mapfile -t missing < <(packages_missing "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
+	[ ${#missing[@]} -gt 0 ] || return
+	[ "$install" = yes ] || die "missing packages: ${missing[*]}"
+	say "installing: ${missing[*]}"
+	packages_install "${missing[@]}" >"$top/apt.log" 2>&1 ||
+		die "apt could not install ${missing[*]}; see $top/apt.log"
+}
+
+# build NAME COMPILER OPTION...: configures (once) and builds $top/NAME. Compilers are
+# quiet unless they fail.
+build() {
+	local name=$1 compiler=$2 log=$top/$1.log
+	shift 2
+	say "building $name"
+	if [ -e "$top/$name/build.ninja" ]; then
+		CC=$compiler meson configure "$top/$name" "$@" >"$log" 2>&1
+	else
+		rm -rf "${top:?}/$name"
+		CC=$compiler meson setup "$top/$name" -Dwerror=true "$@" >"$log" 2>&1
+	fi || build_failed "$name" "$log"
+	ninja -C "$top/$name" -j "$(nproc)" >>"$log" 2>&1 || build_failed "$name" "$log"
+}
+
+build_failed() {
+	grep -E 'error|warning|ERROR|FAILED' "$2" | head -20 >&2
+	die "the build $1 failed; all of it is in $2"
+}
+
+# run NAME ARGS...: tests of $top/NAME, counted by tests/lib/runner.py.
+run() {
+	local name=$1
+	shift
+	say "testing $name: $*"
+	/usr/bin/python3 tests/lib/runner.py run --build "$top/$name" --label "$name" \
+		--results "$results" --jobs "$jobs" "$@" || true
+}
+
+mkdir -p "$top"
+: >"$results"
+packages
+
+if [ "$length" = quick ]; then
+	build gcc gcc
+	run gcc --suite unit --suite fuzz
+	run gcc --suite integration --skip 'soak|limits|fairness|client|lifecycle' \
+		--env MLKEMD_TEST_LENGTH=quick
+	run gcc --suite integration --env MLKEMD_TEST_LENGTH=quick \
+		--only 'lifecycle|limits'
+else
+	sanitize=(-Db_lundef=false -Doptimization=1 -Dtest-hooks=true)
+	build gcc gcc
+	build clang clang
+	build hooks gcc -Dtest-hooks=true
+	build asan clang -Db_sanitize=address,undefined "${sanitize[@]}"
+	build tsan clang -Db_sanitize=thread "${sanitize[@]}"
+
+	# What ships, by the first compiler: everything.
+	run gcc --suite unit --suite vectors --suite integration --suite fuzz
+	# The other compiler, and the build in which faults can be planted.
+	run clang --suite unit --suite vectors --suite fuzz
+	run clang --suite integration --only 'exchange|inputs|frames'
+	run hooks --suite unit
+	run hooks --suite integration --only 'wiping'
+	/usr/bin/python3 tests/lib/runner.py faults --build "$top/hooks" --label hooks \
+		--results "$results" --list tests/lib/faults.tsv --source . || true
+
+	# memory errors, undefined behaviour, leaks
+	export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:detect_stack_use_after_return=1
+	export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+	export TSAN_OPTIONS=halt_on_error=0:second_deadlock_stack=1
+	run asan --suite unit --suite vectors --suite fuzz --timeout-scale 5 \
+		--env MLKEMD_SANITIZER=address
+	run asan --suite integration --timeout-scale 5 --skip 'wiping|fairness' \
+		--env MLKEMD_SANITIZER=address
+	# races: what has threads
+	run tsan --suite unit --timeout-scale 5 --only 'daemon|client|random|kem' \
+		--env MLKEMD_SANITIZER=thread
+	run tsan --suite integration --timeout-scale 8 --env MLKEMD_SANITIZER=thread \
+		--only 'exchange|frames|lifecycle'
+fi
+
+/usr/bin/python3 tests/lib/runner.py report --results "$results" "${strict[@]}"
+status=$?
+exit $status

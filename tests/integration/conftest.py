@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the integration tests share. Run by meson (see meson.build), which sets:
+
+MLKEMD_DAEMON, MLKEMD_CTL, MLKEMD_CLIENT_LOOP, MLKEMD_TOOLS_DIR   programs under test
+MLKEMD_PROTO_DIR    where protoc put mlkemd_pb2.py
+MLKEMD_TEST_HOOKS   1 in a build with -Dtest-hooks=true
+MLKEMD_SANITIZER    address, thread or empty
+MLKEMD_TEST_LENGTH  quick, default or long
+"""
+
+import os
+
+import pytest
+
+from daemon import Daemon
+
+LENGTH = os.environ.get("MLKEMD_TEST_LENGTH", "default")
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    """One daemon for the tests of a file, with export allowed and small waits."""
+    with Daemon({"kem.export-private-keys": "yes"}) as it:
+        yield it
+
+
+@pytest.fixture
+def length():
+    return LENGTH
+
+
+def pytest_collection_modifyitems(config, items):
+    """--quick leaves out what is marked slow: not collected, so not called skipped."""
+    if LENGTH != "quick":
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: not in --quick")

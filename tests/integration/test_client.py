@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client library against daemons that stop, crash, restart, lie or never answer."""
+
+import os
+import socket
+import struct
+import threading
+import time
+import signal
+
+import pytest
+
+from daemon import SANITIZER, SLOW, Daemon, wait_for
+from peer import frame, pb
+from programs import ClientLoop
+
+# mlkemclient.h
+KEY_GONE, TIMEOUT, UNAVAILABLE, IMPOSTOR, PROTOCOL, UNSUPPORTED = -7, -10, -11, -14, -15, -16
+
+
+def code(answer):
+    assert answer.startswith("error "), answer
+    return int(answer.split()[1])
+
+
+@pytest.mark.parametrize("name", ["ML-KEM-512", "mlkem768", "ML_KEM_1024",
+                                  "X25519MLKEM768"])
+def test_exchange(daemon, name):
+    with ClientLoop(daemon.path, "require") as client:
+        assert client(f"exchange {name}") == "ok 3 0"
+        assert client("loop 50 " + name).startswith("done 50 0 0 ")
+
+
+def test_no_daemon(tmp_path):
+    """Local, unless required: then an error at once, with a message."""
+    path = str(tmp_path / "nothing.sock")
+    with ClientLoop(path) as client:
+        assert client("exchange").startswith("ok 0 ")
+        assert client("loop 20 mlkem512").startswith("done 20 0 0 ")
+    with ClientLoop(path, "require") as client:
+        answer = client("exchange")
+        assert code(answer) == UNAVAILABLE and len(answer.split()) > 3
+
+
+def test_idle_restart():
+    """A long-lived client finds the new daemon by itself."""
+    with Daemon() as daemon, ClientLoop(daemon.path, "require") as client:
+        assert client("exchange").startswith("ok")
+        assert client("keygen") == "ok daemon"
+        daemon.kill()
+        daemon.start()
+        assert code(client("decaps")) == KEY_GONE, "the key died with its daemon"
+        def again():
+            return client("exchange").startswith("ok")
+        wait_for(again, 10 * SLOW, "reconnected")
+        counts = client("counts").split()
+        assert int(counts[1]) == 0 and int(counts[4]) >= 2
+
+
+@pytest.mark.slow
+def test_kill_and_restart_under_a_client_that_goes_on():
+    """Without require nothing fails at all but decapsulations of keys that died."""
+    with Daemon() as daemon, ClientLoop(daemon.path, "", 200_000 * SLOW) as client:
+        for _ in range(4):
+            client.start("loop 2000 mlkem512")
+            time.sleep(0.15)
+            daemon.kill()
+            time.sleep(0.05)
+            daemon.start()
+            done, good, failed, wrong, _ = client.answer().split()
+            assert done == "done" and int(wrong) == 0
+            # A key that lived in the daemon is gone with it: one in flight at a time.
+            assert int(failed) <= 2 and int(good) + int(failed) == 2000
+        wait_for(lambda: served(client), 40 * SLOW, "the daemon is used again")
+
+
+def served(client):
+    before = int(client("counts").split()[0])
+    client("exchange mlkem512")
+    time.sleep(0.1)
+    return int(client("counts").split()[0]) > before
+
+
+@pytest.mark.slow
+def test_down_for_a_while():
+    with Daemon() as daemon, ClientLoop(daemon.path, "require", 300_000) as client:
+        assert client("exchange").startswith("ok")
+        daemon.kill()
+        for _ in range(5):
+            assert code(client("exchange")) in (UNAVAILABLE, TIMEOUT, KEY_GONE)
+            time.sleep(0.2)
+        daemon.start()
+        wait_for(lambda: client("exchange").startswith("ok"), 40 * SLOW, "back")
+
+
+@pytest.mark.parametrize("require", ["require", ""])
+def test_sigstop_under_a_client_with_deadlines(require):
+    """Each call ends by its deadline, and no late answer is taken for another's."""
+    deadline = 200_000
+    with Daemon() as daemon, ClientLoop(daemon.path, require, deadline) as client:
+        assert client("loop 20 mlkem768").startswith("done 20 0 0 ")
+        for _ in range(2):
+            daemon.signal(signal.SIGSTOP)
+            answer = client("loop 5 mlkem768").split()
+            _, good, failed, wrong, longest = answer
+            assert int(wrong) == 0
+            assert (int(good), int(failed)) == ((0, 5) if require else (5, 0)), answer
+            # keygen, encaps and decaps have a deadline each
+            assert int(longest) < 3 * deadline + 500_000 * SLOW, answer
+            daemon.signal(signal.SIGCONT)
+            wait_for(lambda: served(client), 40 * SLOW, "served again")
+        assert client("loop 200 mlkem768").split()[3] == "0"
+
+
+def test_sigstop_and_a_key_in_the_daemon():
+    """The key's own decapsulation can't fall back: an error by the deadline."""
+    with Daemon() as daemon, ClientLoop(daemon.path, "", 200_000) as client:
+        assert client("keygen") == "ok daemon"
+        daemon.signal(signal.SIGSTOP)
+        start = time.monotonic()
+        answer = client("decaps")
+        assert code(answer) in (TIMEOUT, UNAVAILABLE, KEY_GONE), answer
+        assert time.monotonic() - start < 1.5 * SLOW
+        daemon.signal(signal.SIGCONT)
+
+
+@pytest.mark.slow
+def test_fork():
+    """Children open connections of their own; nobody gets another's answer."""
+    rounds = 200 if not SANITIZER else 40
+    with Daemon() as daemon, ClientLoop(daemon.path, "require", 10_000_000) as client:
+        assert client("exchange").startswith("ok")
+        assert client(f"fork 8 {rounds}") == f"forked bad 0 parent {rounds}"
+        assert client("exchange").startswith("ok")
+
+
+@pytest.mark.parametrize("route", ["local", "require"])
+def test_fork_and_randomness(daemon, route):
+    """Parent and child never make the same share, wherever it is made."""
+    with ClientLoop(daemon.path, route) as client:
+        assert client("exchange").startswith("ok")
+        shares = client.lines("shares X25519MLKEM768 20")
+        assert len(shares) == 40 == len(set(shares)), "shares repeat after fork"
+
+
+def test_drain_moves_clients():
+    with Daemon() as daemon, ClientLoop(daemon.path) as client:
+        assert client("exchange") == "ok 3 0"
+        assert daemon.admin("drain").status == pb.OK
+        assert client("loop 10 mlkem768").startswith("done 10 0 0 ")
+        assert int(client("counts").split()[1]) >= 10
+        assert daemon.admin("resume").status == pb.OK
+        wait_for(lambda: served(client), 40 * SLOW, "back at the daemon")
+
+
+def test_full_backlog():
+    """connect() says EAGAIN at once when the backlog is full: tried again until the
+    deadline, never taken for connected."""
+    with Daemon() as daemon:
+        daemon.signal(signal.SIGSTOP)
+        held = []
+        while len(held) < 10000:
+            it = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            it.setblocking(False)
+            held.append(it)
+            try:
+                it.connect(daemon.path)
+            except BlockingIOError:
+                break
+        assert len(held) >= 512 or len(held) >= somaxconn(), len(held)
+        with ClientLoop(daemon.path, "require", 2_000_000) as client:
+            client.start("exchange")
+            time.sleep(0.3)
+            for it in held:
+                it.close()
+            daemon.signal(signal.SIGCONT)
+            assert client.answer().startswith("ok")
+
+
+def somaxconn():
+    with open("/proc/sys/net/core/somaxconn") as source:
+        return int(source.read())
+
+
+class Stub:
+    """A daemon that misbehaves: answers each request as a function says."""
+
+    def __init__(self, directory, answer):
+        self.path = str(directory / "stub.sock")
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.path)
+        self.listener.listen(16)
+        self.answer, self.closing = answer, False
+        self.n_connections, self.requests = 0, []
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def accept(self):
+        while not self.closing:
+            try:
+                it, _ = self.listener.accept()
+            except OSError:
+                return
+            self.n_connections += 1
+            threading.Thread(target=self.serve, args=(it,), daemon=True).start()
+
+    def serve(self, it):
+        buffer = b""
+        try:
+            while got := it.recv(65536):
+                buffer += got
+                while len(buffer) >= 4:
+                    n = struct.unpack(">I", buffer[:4])[0] + 4
+                    if len(buffer) < n:
+                        break
+                    request = pb.Request.FromString(buffer[4:n])
+                    buffer = buffer[n:]
+                    self.requests.append(request)
+                    if request.WhichOneof("op") == "hello":
+                        data = frame(self.welcome(request))
+                        data = getattr(self, "hello_bytes", None) or data
+                    else:
+                        data = self.answer(self, request)
+                    if data is None:
+                        return it.close()
+                    it.sendall(data)
+        except OSError:
+            pass
+        return None
+
+    def welcome(self, request):
+        out = pb.Response(id=request.id)
+        out.hello.version = 1
+        out.hello.server_version = "stub"
+        out.hello.algorithms.extend([512, 513, 514, 4588])
+        out.hello.limits.max_items = 64
+        out.hello.limits.max_frame_bytes = 512 * 1024
+        out.hello.limits.max_kdf_bytes = 64 * 1024
+        out.hello.limits.max_handles = 64
+        out.hello.limits.handle_lifetime_ms = 60000
+        return out
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.closing = True
+        self.listener.close()
+
+
+def encapsulated(request, fill):
+    """An answer that could be true: which request it belongs to shows in the secret."""
+    out = pb.Response(id=request.id)
+    for _ in request.encapsulate.shares:
+        out.encapsulated.items.add(ciphertext=bytes([fill]) * 1088,
+                                   secret=bytes([fill]) * 32)
+    return out
+
+
+def keys(request, fill=0):
+    out = pb.Response(id=request.id)
+    for _ in range(request.generate_keys.count):
+        out.keys.items.add(share=bytes([fill]) * 1184, handle=bytes([fill]) * 16)
+    return out
+
+
+def test_a_late_answer_is_never_anothers(tmp_path):
+    """The stub answers each request only when the next one has come."""
+    waiting = []
+
+    def late(stub, request):
+        data = b""
+        if waiting:
+            data = frame(waiting.pop())
+        if request.WhichOneof("op") == "generate_keys":
+            waiting.append(keys(request, len(stub.requests) % 251))
+        return data
+    with Stub(tmp_path, late) as stub, ClientLoop(stub.path, "require", 60_000) as client:
+        for _ in range(8):
+            answer = client("keygen mlkem768")
+            assert not answer.startswith("ok"), "an answer to another request was taken"
+            assert code(answer) in (TIMEOUT, UNAVAILABLE)
+
+
+@pytest.mark.parametrize("what", ["wrong id", "length 0", "too long", "no protobuf",
+                                  "half and close", "close", "too many items",
+                                  "no items", "short share", "long handle", "no result",
+                                  "unknown status", "other result"])
+def test_answers_that_are_none(tmp_path, what):
+    """Every one is an error of this call, in time; no crash, no secret taken."""
+    def lie(stub, request):
+        good = keys(request)
+        if what == "wrong id":
+            good.id += 1000
+        elif what == "length 0":
+            return bytes(4) + frame(good)
+        elif what == "too long":
+            return struct.pack(">I", 2**31) + bytes(100)
+        elif what == "no protobuf":
+            return frame(b"\xff" * 20)
+        elif what in ("half and close", "close"):
+            return None
+        elif what == "too many items":
+            good.keys.items.add(share=bytes(1184), handle=bytes(16))
+        elif what == "no items":
+            del good.keys.items[:]
+        elif what == "short share":
+            good.keys.items[0].share = bytes(1183)
+        elif what == "long handle":
+            good.keys.items[0].handle = bytes(17)
+        elif what == "no result":
+            good.ClearField("keys")
+        elif what == "unknown status":
+            good.ClearField("keys")
+            good.status = 9999
+        elif what == "other result":
+            good.ClearField("keys")
+            good.released.released = 1
+        return frame(good)
+    with Stub(tmp_path, lie) as stub, ClientLoop(stub.path, "require", 100_000) as client:
+        answer = client("keygen mlkem768")
+        assert code(answer) < 0, answer
+        again = client("keygen mlkem768")
+        assert not again.startswith("ok"), again
+
+
+@pytest.mark.parametrize("version,wanted", [(2, {PROTOCOL, UNSUPPORTED}),
+                                            (0, {PROTOCOL, UNSUPPORTED})])
+def test_a_daemon_of_another_version(tmp_path, version, wanted):
+    def welcome(stub, request):
+        return None
+    with Stub(tmp_path, welcome) as stub:
+        original = stub.welcome
+
+        def other(request):
+            out = original(request)
+            out.hello.version = version
+            return out
+        stub.welcome = other
+        with ClientLoop(stub.path, "require", 200_000) as client:
+            assert code(client("exchange")) in wanted
+
+
+def test_unknown_fields_and_values_are_fine(tmp_path):
+    """A newer daemon adds fields: they are ignored."""
+    def newer(stub, request):
+        data = keys(request, 7).SerializeToString() + b"\xfa\x7c\x03abc"
+        return struct.pack(">I", len(data)) + data
+    with Stub(tmp_path, newer) as stub:
+        original = stub.welcome
+
+        def more(request):
+            out = original(request)
+            out.hello.algorithms.append(9999)
+            return out
+        stub.welcome = more
+        with ClientLoop(stub.path, "require", 500_000) as client:
+            assert client("keygen mlkem768") == "ok daemon"
+
+
+def test_impostor(tmp_path):
+    """A socket that another user listens on is not trusted."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can listen as another user")
+    nobody = 65534
+    os.chmod(tmp_path, 0o777)
+    path = str(tmp_path / "trap.sock")
+    ready, go = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setgid(nobody)
+        os.setuid(nobody)
+        trap = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        trap.bind(path)
+        trap.listen(8)
+        os.write(go, b"x")
+        trap.settimeout(20)
+        seen = b""
+        try:
+            it, _ = trap.accept()
+            it.settimeout(5)
+            seen = it.recv(4096)
+        except OSError:
+            pass
+        os._exit(1 if seen else 0)
+    os.read(ready, 1)
+    for part in tmp_path.parents:
+        if part.stat().st_uid == 0 and part != part.parent and str(part).count("/") > 1:
+            os.chmod(part, 0o755)
+    with ClientLoop(path, "require", 500_000) as client:
+        assert code(client("exchange")) == IMPOSTOR
+    with ClientLoop(path, "", 500_000) as client:
+        assert client("exchange").startswith("ok 0 ")
+    _, status = os.waitpid(pid, 0)
+    assert status == 0, "it was sent something before it was known"
+
+
+@pytest.mark.parametrize("length", [107, 108, 200])
+def test_path_lengths(tmp_path, length):
+    path = str(tmp_path) + "/"
+    path += "x" * (length - len(path))
+    client = ClientLoop(path, "require")
+    if length <= 107:
+        with client:
+            assert code(client("exchange")) == UNAVAILABLE
+    else:
+        assert client.first.startswith("new -1 ")
+        client.process.stdin.close()
+        client.process.wait(10)
