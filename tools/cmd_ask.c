@@ -41,13 +41,13 @@ show_ping(const struct ctl *ctl, const struct mlkemclient_info *info, uint64_t *
 	max_us = (double)times[ctl->count - 1] / 1000;
 	if (ctl->json) {
 		json_begin(&json, stdout);
-		json_bool(&json, "ok", true);
+		json_flag(&json, "ok", true);
 		json_string(&json, "server_version", info->server_version);
 		json_number(&json, "count", ctl->count);
 		json_fixed(&json, "min_us", min_us);
 		json_fixed(&json, "median_us", median_us);
 		json_fixed(&json, "max_us", max_us);
-		json_bool(&json, "draining", info->draining);
+		json_flag(&json, "draining", info->draining);
 		json_end(&json);
 		return;
 	}
@@ -100,7 +100,7 @@ info_local(struct ctl *ctl)
 		return ctl_fail(ctl, CTL_FAILED, "%s", kem_strerror(fail));
 	if (ctl->json) {
 		json_begin(&json, stdout);
-		json_bool(&json, "ok", true);
+		json_flag(&json, "ok", true);
 		json_string(&json, "version", MLKEMD_VERSION);
 		json_string(&json, "backend", kem_backend_name(kem));
 		json_number(&json, "lanes", kem_backend_lanes(kem));
@@ -121,7 +121,7 @@ info_json(const struct ctl *ctl, const struct mlkemclient_info *info)
 	struct json json;
 
 	json_begin(&json, stdout);
-	json_bool(&json, "ok", true);
+	json_flag(&json, "ok", true);
 	json_string(&json, "socket", ctl->socket_path);
 	json_string(&json, "server_version", info->server_version);
 	json_string(&json, "backend", info->backend);
@@ -134,13 +134,13 @@ info_json(const struct ctl *ctl, const struct mlkemclient_info *info)
 	json_number(&json, "pool_hybrid", info->pool_hybrid);
 	json_number(&json, "pool_mlkem768", info->pool_mlkem768);
 	json_number(&json, "pool_x25519", info->pool_x25519);
-	json_bool(&json, "export_allowed", info->export_allowed);
+	json_flag(&json, "export_allowed", info->export_allowed);
 	json_number(&json, "max_items", info->max_items);
 	json_number(&json, "max_handles", info->max_handles);
 	json_number(&json, "handle_lifetime_ms", info->handle_lifetime_ms);
 	json_number(&json, "batch_fill_milli", info->batch_fill_milli);
 	json_number(&json, "service_us", info->service_us);
-	json_bool(&json, "draining", info->draining);
+	json_flag(&json, "draining", info->draining);
 	json_end(&json);
 }
 

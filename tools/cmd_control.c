@@ -56,7 +56,7 @@ ctl_stats(struct ctl *ctl)
 	}
 	if (ctl->json) {
 		json_begin(&json, stdout);
-		json_bool(&json, "ok", true);
+		json_flag(&json, "ok", true);
 		for (size_t i = 0; i < result->n_counters; i++)
 			json_number(&json, result->counters[i]->name,
 			    result->counters[i]->value);
@@ -85,7 +85,7 @@ command(struct ctl *ctl, Mlkemd__V1__Request *request, const char *done)
 		return status;
 	if (ctl->json) {
 		json_begin(&json, stdout);
-		json_bool(&json, "ok", true);
+		json_flag(&json, "ok", true);
 		json_string(&json, "done", ctl->command);
 		json_end(&json);
 	} else {
@@ -141,8 +141,8 @@ show_selftest(const struct ctl *ctl, bool passed, const char *backend, const cha
 		    backend);
 	if (ctl->json) {
 		json_begin(&json, stdout);
-		json_bool(&json, "ok", true);
-		json_bool(&json, "passed", true);
+		json_flag(&json, "ok", true);
+		json_flag(&json, "passed", true);
 		json_string(&json, "backend", backend);
 		json_end(&json);
 	} else {

@@ -87,7 +87,7 @@ show_json(const struct demo *demo)
 	struct json json;
 
 	json_begin(&json, stdout);
-	json_bool(&json, "ok", true);
+	json_flag(&json, "ok", true);
 	json_string(&json, "algorithm", mlkemclient_alg_name(demo->ctl->alg));
 	json_string(&json, "backend", demo->info.backend);
 	json_number(&json, "lanes", demo->info.lanes);

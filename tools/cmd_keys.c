@@ -83,7 +83,7 @@ begin(const struct ctl *ctl, struct json *json)
 	if (!ctl->json)
 		return;
 	json_begin(json, stdout);
-	json_bool(json, "ok", true);
+	json_flag(json, "ok", true);
 	json_string(json, "algorithm", mlkemclient_alg_name(ctl->alg));
 }
 

@@ -100,7 +100,7 @@ json_fixed(struct json *json, const char *name, double value)
 }
 
 void
-json_bool(struct json *json, const char *name, bool value)
+json_flag(struct json *json, const char *name, bool value)
 {
 	write_name(json, name);
 	fputs(value ? "true" : "false", json->file);

@@ -20,7 +20,7 @@ void json_begin(struct json *json, FILE *file);
 void json_string(struct json *json, const char *name, const char *value);
 void json_number(struct json *json, const char *name, uint64_t value);
 void json_fixed(struct json *json, const char *name, double value); /* 3 decimals */
-void json_bool(struct json *json, const char *name, bool value);
+void json_flag(struct json *json, const char *name, bool value);
 void json_end(struct json *json); /* ends the line and flushes */
 
 #endif

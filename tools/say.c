@@ -21,7 +21,7 @@ ctl_fail(const struct ctl *ctl, enum ctl_exit status, const char *format, ...)
 	    ctl->command ? ctl->command : "", text);
 	if (ctl->json) {
 		json_begin(&json, stdout);
-		json_bool(&json, "ok", false);
+		json_flag(&json, "ok", false);
 		json_string(&json, "error", names[status]);
 		json_number(&json, "exit_status", status);
 		json_string(&json, "message", text);
