@@ -30,11 +30,11 @@ while [ $# -gt 0 ]; do
 	--long) length=long ;;
 	--strict) strict=(--strict) ;;
 	--seed | --jobs)
-		[ $# -ge 2 ] && [[ $2 =~ ^[0-9]+$ ]] || {
+		if ! [[ ${2-} =~ ^[0-9]+$ ]]; then
 			usage >&2
 			exit 2
-		}
-		[ "$1" = --seed ] && seed=$2 || jobs=$2
+		fi
+		if [ "$1" = --seed ]; then seed=$2; else jobs=$2; fi
 		shift
 		;;
 	--no-install) install=no ;;
