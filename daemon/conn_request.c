@@ -177,7 +177,7 @@ conn_take_request(struct conn *conn, uint32_t n_items, bool first, uint32_t *tak
 {
 	struct conn_set *set = conn->set;
 	struct request *req;
-	size_t bound;
+	size_t bound = 0;
 	int r;
 
 	if (frame_peek(&conn->in, set->max_message, &conn->frame_size) != FRAME_WHOLE)

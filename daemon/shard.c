@@ -93,8 +93,6 @@ shard_reload(struct shard *shard, const struct shard_record *record)
 	keypool_set_limits(shard->pool, &limits);
 	keypool_set_pairwise_check(shard->pool, record->config->pairwise_check);
 	conn_set_recheck(&shard->conns);
-	atomic_store(&shard->generation, record->generation);
-	shard_wake_main(shard);
 }
 
 static void
@@ -104,12 +102,8 @@ shard_selftest(struct shard *shard)
 	int r = kem_selftest(shard->common->kem, shard->scratch, &step);
 
 	atomic_store(&shard->selftest_step, r ? step : NULL);
-	atomic_store(
-	    &shard->selftest, r ? SHARD_SELFTEST_FAILED : SHARD_SELFTEST_PASSED);
-	atomic_fetch_add(&shard->n_selftests, 1);
 	if (r)
 		shard_fail(shard, r);
-	shard_wake_main(shard);
 }
 
 static void
@@ -136,6 +130,10 @@ shard_record_do(struct shard *shard, const struct shard_record *record)
 	case SHARD_QUIT:
 		shard->quit = true;
 		break;
+	}
+	if (record->serial) {
+		atomic_store(&shard->serial, record->serial);
+		shard_wake_main(shard);
 	}
 }
 
@@ -285,6 +283,8 @@ shard_main(void *arg)
 	if (r)
 		shard_fail(shard, r);
 	conn_set_fini(&shard->conns);
+	atomic_store(&shard->ended, true);
+	shard_wake_main(shard);
 	return NULL;
 }
 

@@ -28,7 +28,7 @@ enum shard_record_type {
 	SHARD_DRAIN,
 	SHARD_RESUME,
 	SHARD_SELFTEST,
-	SHARD_RELOAD, /* config, generation */
+	SHARD_RELOAD, /* config */
 	SHARD_QUIT,   /* after a last round over what has been received */
 };
 
@@ -40,13 +40,7 @@ struct shard_record {
 	bool denied;
 	uint64_t conn_id;
 	const struct config *config;
-	uint32_t generation;
-};
-
-enum shard_selftest {
-	SHARD_SELFTEST_NONE,
-	SHARD_SELFTEST_PASSED,
-	SHARD_SELFTEST_FAILED
+	uint64_t serial; /* of what all shards are told, from 1 on; 0: NEW_CONN */
 };
 
 /* What all shards have in common; main's, constant after the start. */
@@ -59,12 +53,11 @@ struct shard_common {
 
 struct shard {
 	/* Levels for main; the shard writes them (but for metrics: see metrics.h). */
-	_Alignas(64) _Atomic uint32_t generation; /* of the configuration in force */
-	_Atomic int failed;           /* a KEM_FAIL_...: the thread has ended */
-	_Atomic bool drained;         /* draining, no handle and no answer is left */
-	_Atomic uint32_t n_selftests; /* done so far */
-	_Atomic int selftest;         /* enum shard_selftest: the last one's result */
-	_Atomic(const char *) selftest_step; /* static */
+	_Alignas(64) _Atomic uint64_t serial; /* of the last record carried out */
+	_Atomic int failed;   /* a KEM_FAIL_... or negative errno: main must stop */
+	_Atomic bool ended;   /* the thread is about to return */
+	_Atomic bool drained; /* draining, and no handle and no answer is left */
+	_Atomic(const char *) selftest_step; /* static; that failed last, or NULL */
 	_Atomic uint64_t n_ended;            /* connections */
 	_Atomic uint32_t busy_permille;      /* of the last 100 ms ... */
 	_Atomic uint64_t busy_until_us;      /* ... that ended then */

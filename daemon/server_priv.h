@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server_priv.h: struct server, within server*.c: server.c starts, accepts and ends;
+ * server_tell.c tells the shards and hears from them; server_ops.c reloads, drains and
+ * does what the control socket asks for.
+ */
+#ifndef MLKEMD_SERVER_PRIV_H
+#define MLKEMD_SERVER_PRIV_H
+
+#include "control.h"
+#include "listener.h"
+#include "server.h"
+#include "shard.h"
+
+#define SERVER_OWED_MAX 8
+
+/* Records that a full pipe did not take yet, in order. */
+struct server_owed {
+	struct shard_record records[SERVER_OWED_MAX];
+	uint32_t n;
+};
+
+enum server_state {
+	SERVER_RUNNING,
+	SERVER_STOPPING, /* nothing is accepted; live handles still decapsulate */
+	SERVER_QUITTING, /* the shards make their last turns */
+	SERVER_ENDED,
+};
+
+struct server {
+	struct config *config;
+	struct config *retired; /* until every shard has the new one */
+	const struct config_sources *sources;
+	struct kem *kem;
+	struct event_base *base;
+	struct shard_common common;
+	struct shard *shards;
+	struct server_owed *owed; /* one a shard */
+	uint32_t n_inited;        /* shards */
+	struct listener listener;
+	struct control control;
+	struct metrics_shard metrics; /* what main itself counts */
+	const struct metrics_shard **all_metrics;
+	enum server_state state;
+	int status;
+	bool draining;
+	bool reload_again;      /* SIGHUP came while a reload was under way */
+	uint64_t serial;        /* of the last record told to all */
+	uint64_t reload_serial; /* of the reload under way, 0: none */
+	uint64_t last_conn_id, n_placed;
+	uint32_t n_ticks;
+	struct event term_event, int_event, hup_event;
+	struct event wake_event, tick_event, retry_event, drain_event;
+};
+
+/* server_tell.c */
+/* Tells all shards; *serialp (may be NULL) is what server_all_did() is asked with. */
+void server_tell_all(struct server *server, enum shard_record_type type,
+    const struct config *config, uint64_t *serialp);
+bool server_all_did(const struct server *server, uint64_t serial);
+/* False if the shard's pipe is full. */
+bool server_tell_conn(
+    struct server *server, struct shard *shard, const struct shard_record *record);
+void server_retry(evutil_socket_t fd, short what, void *arg);
+
+/* server_ops.c */
+extern const struct control_ops server_control_ops;
+/* Returns 0, or a request_status with error written. */
+enum request_status server_reload(struct server *server, char *error, size_t size);
+/* Every shard has the new configuration: the old one is freed. */
+void server_reload_finish(struct server *server);
+void server_stop(struct server *server);
+void server_quit(struct server *server);
+/* Looks at what the shards say of themselves. */
+void server_look(struct server *server);
+
+#endif
