@@ -15,8 +15,8 @@
  * one field without children), and for each field
  *   64 bytes in its list of fields (32 an entry; the list grows by doubling),
  *   16 bytes because values are rounded up to 16, and
- *   80 bytes of a message's struct: Kdf (64), DecapsulateItem (72), or of an entry in
- *      the list of unknown fields (24) or items (16).
+ *   80 bytes of a DecapsulateItem (72), or of an entry in the list of unknown fields
+ *      (24) or of items (16).
  * wire_prescan() has counted the fields: at most WIRE_MAX_FIELDS and WIRE_MAX_ITEMS,
  * and no field is shorter than two bytes. Request and its operation: under 512 bytes.
  *
@@ -324,6 +324,9 @@ shape_ok(struct request *req, const struct wire_prescan *seen)
 	else if (seen->n_ops > 1)
 		request_fail(req, STATUS_INVALID_REQUEST,
 		    "%u operations in one request", seen->n_ops);
+	else if (seen->n_kdfs > 1)
+		request_fail(
+		    req, STATUS_INVALID_REQUEST, "%u kdf in one request", seen->n_kdfs);
 	else if (seen->n_items > WIRE_MAX_ITEMS)
 		request_fail(req, STATUS_TOO_MANY_ITEMS,
 		    "%u items in one request; at most %u", seen->n_items,

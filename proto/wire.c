@@ -38,6 +38,7 @@ struct shape_field {
 	bool item; /* an element of the operation's array */
 	bool op;   /* a member of the oneof */
 	bool id;   /* whose value is told */
+	bool kdf;
 	const struct shape_field *child;
 };
 
@@ -70,7 +71,7 @@ static const struct shape_field shape_generate_keys[] = {
 static const struct shape_field shape_encapsulate[] = {
 	{ .number = 1, .type = TYPE_VARINT },
 	{ .number = 2, .type = TYPE_BYTES, .item = true },
-	{ .number = 3, .type = TYPE_BYTES, .child = shape_kdf },
+	{ .number = 3, .type = TYPE_BYTES, .kdf = true, .child = shape_kdf },
 	{ 0 },
 };
 
@@ -85,7 +86,7 @@ static const struct shape_field shape_decapsulate[] = {
 	{ .number = 1, .type = TYPE_VARINT },
 	{ .number = 2, .type = TYPE_BYTES, .item = true,
 	    .child = shape_decapsulate_item },
-	{ .number = 3, .type = TYPE_BYTES, .child = shape_kdf },
+	{ .number = 3, .type = TYPE_BYTES, .kdf = true, .child = shape_kdf },
 	{ 0 },
 };
 
@@ -347,6 +348,8 @@ shape_walk(const struct shape_field *shape, const uint8_t *data, size_t len,
 			out->n_items++;
 		else
 			out->n_fields++;
+		if (known->kdf)
+			out->n_kdfs++;
 		if (known->id)
 			out->id = field.value;
 

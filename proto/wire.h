@@ -41,6 +41,11 @@ struct wire_prescan {
 	 * than 64 x 3 + 16.
 	 */
 	uint32_t n_fields;
+	/*
+	 * kdf of the operation: more than one is INVALID_REQUEST. Protobuf would merge
+	 * them, and not every library does so in the same way.
+	 */
+	uint32_t n_kdfs;
 };
 
 enum {
