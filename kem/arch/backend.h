@@ -72,8 +72,9 @@ struct backend {
 
 	/*
 	 * SampleNTT's loop (Alg. 7) over len bytes of buf, a multiple of 168: candidates below
-	 * q go to r[count], r[count + 1] ... r[255], none behind it. Returns the new count; at
-	 * 256 the polynomial is complete and the rest of buf is of no interest. out: [0, q)
+	 * q go to r[count], r[count + 1] ... r[255], none behind it; count < 256. Returns the
+	 * new count; at 256 the polynomial is complete and the rest of buf is of no interest.
+	 * out: [0, q)
 	 */
 	unsigned (*rej_uniform)(
 	    int16_t *r, unsigned count, const uint8_t *buf, size_t len);

@@ -58,7 +58,8 @@ compare_is_wrong(const struct backend *backend)
 			for (unsigned bit = 0; bit < 8; bit++) {
 				b[i] ^= (uint8_t)(1u << bit);
 				wrong += backend->compare(a, b, len) == 0;
-				wrong += ct_mask_nonzero(backend->compare(b, a, len)) != ONES;
+				wrong += ct_mask_nonzero(backend->compare(b, a, len)) !=
+					 ONES;
 				b[i] ^= (uint8_t)(1u << bit);
 			}
 		}

@@ -57,8 +57,8 @@ holes(const struct backend *backend)
 	unsigned n = 0;
 
 	_Static_assert((sizeof(struct backend) - offsetof(struct backend, keccak)) %
-		    sizeof(void *) ==
-		0,
+			       sizeof(void *) ==
+			   0,
 	    "pointers only");
 	for (size_t at = first; at < sizeof *backend; at += sizeof(void *)) {
 		void *pointer;
