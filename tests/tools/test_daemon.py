@@ -138,7 +138,7 @@ def test_reload(here):
         it.reconfigure(kem__export_private_keys="yes")
         ctl("reload", *control(it))
         ctl("keygen", "--require", *data(it), "--export", "k")
-        it.config.write_text(it.config.read_text() + "[kem]\nexport-private-keys = 7\n")
+        it.reconfigure(kem__export_private_keys="7")
         result = ctl("reload", *control(it), status=FAILED)
         for word in (str(it.config), "export-private-keys", "yes or no"):
             assert word in result.err

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -24,9 +25,10 @@ def man(name):
 
 def configuration_keys():
     """(section, key, default) from the daemon itself."""
-    printed = subprocess.run([os.environ["MLKEMD_DAEMON"], "--config", "/dev/null",
-                              "--print-config"], check=True, capture_output=True,
-                             text=True).stdout
+    with tempfile.NamedTemporaryFile() as empty:
+        printed = subprocess.run([os.environ["MLKEMD_DAEMON"], "--config", empty.name,
+                                  "--print-config"], check=True, capture_output=True,
+                                 text=True).stdout
     section, keys = None, []
     for line in printed.splitlines():
         if line.startswith("["):
