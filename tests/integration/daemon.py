@@ -125,8 +125,10 @@ class Daemon:
 
     def wait_ready(self, notify):
         end = time.monotonic() + START_TIMEOUT_S
+        ready = select.poll()  # select() ends at descriptor 1024
+        ready.register(notify, select.POLLIN)
         while time.monotonic() < end:
-            if select.select([notify], [], [], 0.02)[0]:
+            if ready.poll(20):
                 if b"READY=1" in notify.recv(4096).split(b"\n"):
                     return
             if self.process.poll() is not None:

@@ -152,10 +152,15 @@ def test_a_symlink_to_a_live_socket_is_left_alone(tmp_path):
 
 
 def test_the_old_one_does_not_unlink_the_new_ones_socket(tmp_path):
-    """rm socket; start B; end A: B's files stay."""
+    """rm socket; start B; end A: B's files stay. The lock beside the socket keeps B away
+    while it is there, so whoever cleaned the directory has taken it too."""
     with Daemon(directory=tmp_path) as first:
         os.unlink(first.path)
         os.unlink(first.control)
+        with pytest.raises(StartFailed):
+            Daemon(directory=tmp_path)
+        for lock in tmp_path.glob("*.lock"):
+            lock.unlink()
         second_dir = tmp_path / "second"
         second_dir.mkdir()
         with Daemon({"socket.path": first.path, "socket.control-path": first.control},
@@ -171,6 +176,7 @@ def test_its_own_files_go_with_it(tmp_path):
     with Daemon(directory=tmp_path) as daemon:
         path, control = daemon.path, daemon.control
     assert not os.path.exists(path) and not os.path.exists(control)
+    assert sorted(os.listdir(tmp_path)) == ["log", "mlkemd.conf"]
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o027, 0o077, 0o777])
@@ -445,8 +451,9 @@ def test_one_mistake_is_one_line(tmp_path, name):
     assert str(path) in lines[0] or "mlkemd.conf" in lines[0], lines
     assert any(f":{n}" in lines[0] or f"line {n}" in lines[0]
                for n in range(3, n_lines + 1)), lines
-    value = MISTAKES[name].splitlines()[-1]
-    assert value.split("=")[0].strip(" []") in lines[0], lines
+    word = re.search(r"nonsense|mode|max-connections|secret-memory|allow-users"
+                     r"|allow-groups|backend", MISTAKES[name]).group()
+    assert word in lines[0], lines
 
 
 def test_check_and_print_config(tmp_path):

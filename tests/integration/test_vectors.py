@@ -264,5 +264,8 @@ def test_fresh_rounds(daemon, algorithm, length):
                              if export else item(bytes(ciphertext), handle=key.handle))
             got = initiator.decaps(algorithm, items, **more)
             for one, secret, flip in zip(sent, got, flips):
-                assert (one.secret == secret) == (not flip or len(secret) < 4), seed
+                if not flip:
+                    assert one.secret == secret, seed
+                elif len(secret) >= 8:
+                    assert one.secret != secret, seed
             left -= n
