@@ -152,6 +152,8 @@ link_send(struct mlkemclient *client, size_t len, uint64_t deadline_us, size_t *
 {
 	struct link *link = &client->link;
 
+	short events = fault("client-send-blind") ? POLLOUT : POLLIN | POLLOUT;
+
 	*sentp = 0;
 	for (;;) {
 		size_t n, found;
@@ -165,8 +167,7 @@ link_send(struct mlkemclient *client, size_t len, uint64_t deadline_us, size_t *
 			return 0;
 		err = link_find(link, 0, &found);
 		if (err == 0)
-			err = transport_wait(
-			    client, POLLIN | POLLOUT, deadline_us, &revents);
+			err = transport_wait(client, events, deadline_us, &revents);
 		if (err == 0 && (revents & ~POLLOUT) != 0)
 			err = transport_recv(client, &n);
 		if (err != 0)
