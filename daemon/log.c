@@ -10,17 +10,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_BYTES  1024
-#define LIMIT_SLOTS 64 /* more than there are event names */
+#define LINE_BYTES     1024
+#define LIMIT_SLOTS    64 /* more than there are event names */
+#define LIMIT_FIRST_MS 1000u
+#define LIMIT_LAST_MS  32000u
 
 static _Atomic int log_level = LOG_INFO;
 
 /*
- * When an event's line last passed, and how many did not since. The slot is the name's
+ * When an event's line last passed, how long the next one has to wait, and how many did
+ * not pass since. What goes on for long is told ever more rarely. The slot is the name's
  * hash: two events that share one are limited together, which loses lines, not counts.
  */
 static struct log_limit {
 	_Atomic uint64_t passed_ms;
+	_Atomic uint64_t interval_ms;
 	_Atomic uint64_t n_suppressed;
 } log_limits[LIMIT_SLOTS];
 
@@ -94,22 +98,38 @@ log_limit_of(const char *event)
 	return &log_limits[hash % LIMIT_SLOTS];
 }
 
-void
-log_event_limited(int level, const char *event, const char *format, ...)
+/* True if a line of this event may pass now. */
+static bool
+log_limit_pass(struct log_limit *limit)
 {
-	struct log_limit *limit = log_limit_of(event);
 	struct timespec ts;
-	uint64_t now_ms, last_ms;
-	va_list args;
+	uint64_t now_ms, last_ms, interval_ms;
 
-	if (!log_wanted(level))
-		return;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	/* From 1 on: 0 means never. */
 	now_ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 + 1;
 	last_ms = atomic_load(&limit->passed_ms);
-	if ((last_ms && now_ms < last_ms + 1000) ||
-	    !atomic_compare_exchange_strong(&limit->passed_ms, &last_ms, now_ms)) {
+	interval_ms = atomic_load(&limit->interval_ms);
+	if ((last_ms && now_ms < last_ms + interval_ms) ||
+	    !atomic_compare_exchange_strong(&limit->passed_ms, &last_ms, now_ms))
+		return false;
+	if (!last_ms || now_ms > last_ms + 2 * interval_ms)
+		interval_ms = LIMIT_FIRST_MS;
+	else if (interval_ms < LIMIT_LAST_MS)
+		interval_ms *= 2;
+	atomic_store(&limit->interval_ms, interval_ms);
+	return true;
+}
+
+void
+log_event_limited(int level, const char *event, const char *format, ...)
+{
+	struct log_limit *limit = log_limit_of(event);
+	va_list args;
+
+	if (!log_wanted(level))
+		return;
+	if (!log_limit_pass(limit)) {
 		atomic_fetch_add(&limit->n_suppressed, 1);
 		return;
 	}

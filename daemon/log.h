@@ -15,8 +15,11 @@ void log_set_level(int level);
 __attribute__((format(printf, 3, 4))) void log_event(
     int level, const char *event, const char *format, ...);
 
-/* As log_event(), at most one line a second for each event; the next line that passes
- * says how many were suppressed. For what peers can cause. */
+/*
+ * As log_event(), at most one line a second for each event, and ever fewer (down to one in
+ * 32 seconds) while it goes on; the next line that passes says how many were suppressed.
+ * For what peers can cause.
+ */
 __attribute__((format(printf, 3, 4))) void log_event_limited(
     int level, const char *event, const char *format, ...);
 

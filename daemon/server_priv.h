@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * server_priv.h: struct server, within server*.c: server.c starts, accepts and ends;
- * server_tell.c tells the shards and hears from them; server_ops.c reloads, drains and
- * does what the control socket asks for.
+ * server_priv.h: struct server, within server*.c: server_start.c starts; server.c runs,
+ * accepts and ends; server_tell.c tells the shards things; server_ops.c reloads, drains
+ * and does what the control socket asks for.
  */
 #ifndef MLKEMD_SERVER_PRIV_H
 #define MLKEMD_SERVER_PRIV_H
@@ -52,6 +52,18 @@ struct server {
 	struct event term_event, int_event, hup_event;
 	struct event wake_event, tick_event, retry_event, drain_event;
 };
+
+/* server.c */
+void server_accepted(void *owner, int fd);
+void server_on_stop(evutil_socket_t fd, short what, void *arg);
+void server_on_hup(evutil_socket_t fd, short what, void *arg);
+void server_on_wake(evutil_socket_t fd, short what, void *arg);
+void server_on_tick(evutil_socket_t fd, short what, void *arg);
+void server_on_drained(evutil_socket_t fd, short what, void *arg);
+
+/* server_start.c */
+/* Everything up to READY. Returns 0, or an exit status, logged. */
+int server_start(struct server *server);
 
 /* server_tell.c */
 /* Tells all shards; *serialp (may be NULL) is what server_all_did() is asked with. */
