@@ -83,7 +83,7 @@ install_packages() {
 	else
 		say packages "to be installed with apt: ${missing[*]}"
 		[ $dry_run = no ] || return 0
-		mkdir -p "$build" || fail "cannot make $build"
+		mkdir -p "$build" 2>/dev/null || fail "cannot make $build"
 		[ "$(id -u)" = 0 ] || command -v sudo >/dev/null ||
 			fail "neither root nor sudo; as root: apt-get install ${missing[*]}"
 		packages_install "${missing[@]}" >"$build/quickstart-apt.log" 2>&1 ||
@@ -95,11 +95,16 @@ install_packages() {
 build_all() {
 	local log=$build/quickstart-build.log start=$SECONDS name
 	step=build
-	mkdir -p "$build" || fail "cannot make $build"
+	mkdir -p "$build" 2>/dev/null || fail "cannot make $build"
 	for name in meson ninja protoc-c; do
 		command -v $name >/dev/null || fail "there is no $name on this host"
 	done
-	: >"$log" || fail "cannot write $log"
+	{ : >"$log"; } 2>/dev/null || fail "cannot write $log"
+	# A checkout that was moved: its build knows only the old place.
+	if [ -f "$build/build.ninja" ] && ! grep -qF "$here" "$build/build.ninja"; then
+		rm -rf "$build"
+		mkdir -p "$build"
+	fi
 	if ! [ -f "$build/build.ninja" ]; then
 		meson setup -Dtests=false "$build" "$here" >>"$log" 2>&1 ||
 			fail "$(cause_in "$log")" "$log"
@@ -112,11 +117,12 @@ build_all() {
 start_daemon() {
 	local log=$build/quickstart-mlkemd.log i
 	step='start of mlkemd'
-	dir=$(mktemp -d "${TMPDIR:-/tmp}/mlkemd.XXXXXX") || fail "mktemp -d"
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/mlkemd.XXXXXX" 2>/dev/null) ||
+		fail "cannot make a directory in ${TMPDIR:-/tmp}"
 	# A socket's path has at most 107 bytes.
 	if [ ${#dir} -gt 90 ]; then
 		rmdir "$dir"
-		dir=$(mktemp -d /tmp/mlkemd.XXXXXX) || fail "mktemp -d"
+		dir=$(mktemp -d /tmp/mlkemd.XXXXXX) || fail "cannot make a directory in /tmp"
 	fi
 	printf '[socket]\npath = %s/mlkemd.sock\ncontrol-path = %s/control.sock\n' \
 		"$dir" "$dir" >"$dir/mlkemd.conf" || fail "cannot write in $dir"

@@ -153,11 +153,12 @@ show_many(const struct demo *demo)
 {
 	printf("%u exchanges, %u in flight, all EQUAL\n", demo->ctl->exchanges,
 	    demo->ctl->in_flight);
-	printf("            %.1f us each by the clock, both sides and the socket\n",
+	printf(
+	    "            %.1f us each by the clock, with keys that were made before\n",
 	    demo->exchange_us);
 	if (demo->exchange_cpu_us > 0)
-		printf("            %.1f us each of the daemon's CPU, refilling its "
-		       "pool included\n",
+		printf("            %.1f us each of the daemon's CPU, making such "
+		       "keys again included\n",
 		    demo->exchange_cpu_us);
 	printf("            %.1f us for OpenSSL's X25519 alone, both sides in process "
 	       "(medians: 2 x %.1f\n"
