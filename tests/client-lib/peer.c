@@ -422,3 +422,24 @@ peer_honest(int fd, struct peer_counts *counts)
 	while ((request = peer_read(fd, counts)) != NULL)
 		peer_answer(fd, request);
 }
+
+int
+peer_encaps(struct mlkemclient *client, uint32_t tag)
+{
+	static uint8_t share[1216], ciphertext[1120], secret[64];
+	int err;
+
+	for (size_t i = 0; i < sizeof(share); i++)
+		share[i] = (uint8_t)(tag >> (8 * (i % 4)) ^ i % 32);
+	memset(ciphertext, 0xee, sizeof(ciphertext));
+	memset(secret, 0xee, sizeof(secret));
+	err = mlkemclient_encaps(client, MLKEMCLIENT_X25519MLKEM768, share,
+	    sizeof(share), ciphertext, sizeof(ciphertext), secret, sizeof(secret));
+	if (err == 0)
+		return peer_secret_matches(secret, sizeof(secret), share)
+			   ? 0
+			   : PEER_FOREIGN;
+	ck_assert(is_zero(ciphertext, sizeof(ciphertext)));
+	ck_assert(is_zero(secret, sizeof(secret)));
+	return err;
+}

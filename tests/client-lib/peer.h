@@ -63,4 +63,12 @@ bool peer_secret_matches(const uint8_t *secret, size_t len, const uint8_t *input
 
 bool is_zero(const void *p, size_t len);
 
+/*
+ * One X25519MLKEM768 encapsulation at the peer, of a share made of tag. Returns what
+ * mlkemclient_encaps() did (outputs are zero on an error), or PEER_FOREIGN if the secret
+ * is not tag's own.
+ */
+enum { PEER_FOREIGN = 1 };
+int peer_encaps(struct mlkemclient *client, uint32_t tag);
+
 #endif
