@@ -48,6 +48,7 @@ struct request *rig_request(
 /* service_handle() and batch_run(); asserts that done was called once. */
 void rig_serve(struct rig *rig, struct request *req);
 
+/* A share, key, ciphertext or handle of the request. */
 void rig_bytes(struct request_bytes *to, const void *data, size_t len);
 
 /* A key pair made in place: share and dk of alg (KEM_..._MAX bytes). */
