@@ -32,12 +32,13 @@ compare_times(const void *a, const void *b)
 static void
 show_ping(const struct ctl *ctl, const struct mlkemclient_info *info, uint64_t *times)
 {
+	size_t middle = ctl->count / 2;
 	double min_us, median_us, max_us;
 	struct json json;
 
 	qsort(times, ctl->count, sizeof(*times), compare_times);
 	min_us = (double)times[0] / 1000;
-	median_us = (double)times[ctl->count / 2] / 1000;
+	median_us = (double)times[middle] / 1000;
 	max_us = (double)times[ctl->count - 1] / 1000;
 	if (ctl->json) {
 		json_begin(&json, stdout);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,7 @@ round_trip(const struct ctl *ctl, int fd, const Mlkemd__V1__Request *request,
 		status = receive_response(ctl, fd, responsep);
 	if (status)
 		return status;
+	assert(*responsep);
 	if ((*responsep)->status == MLKEMD__V1__STATUS__OK)
 		return CTL_OK;
 	status =

@@ -55,11 +55,11 @@ static int
 first_error(const int *error, size_t stride, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		const int *e =
-		    (const int *)(const void *)((const char *)error + i * stride);
+		int one;
 
-		if (*e)
-			return *e;
+		memcpy(&one, (const char *)error + i * stride, sizeof(one));
+		if (one)
+			return one;
 	}
 	return 0;
 }
@@ -235,6 +235,7 @@ static int
 measure_x25519(struct demo *demo)
 {
 	EVP_PKEY_CTX *keygen = EVP_PKEY_CTX_new_from_name(NULL, "X25519", NULL);
+	const size_t middle = X25519_ROUNDS / 2;
 	uint64_t ns[2][X25519_ROUNDS];
 	int status = CTL_OK;
 
@@ -254,7 +255,7 @@ measure_x25519(struct demo *demo)
 		return status;
 	for (int k = 0; k < 2; k++) {
 		qsort(ns[k], X25519_ROUNDS, sizeof(ns[k][0]), compare_ns);
-		demo->x25519_median_us[k] = (double)ns[k][X25519_ROUNDS / 2] / 1000;
+		demo->x25519_median_us[k] = (double)ns[k][middle] / 1000;
 	}
 	demo->x25519_us = 2 * (demo->x25519_median_us[0] + demo->x25519_median_us[1]);
 	return CTL_OK;

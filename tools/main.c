@@ -97,7 +97,7 @@ static const struct option long_options[] = {
 static const char *
 shown(const char *word)
 {
-	return strlen(word) < 40 ? word : "(a long one)";
+	return word && strlen(word) < 40 ? word : "(a long one)";
 }
 
 static const char *
