@@ -24,8 +24,15 @@ struct random_source {
 struct random_source *
 random_source_new(OSSL_LIB_CTX *libctx, const EVP_MD *sha256)
 {
-	struct random_source *source = calloc(1, sizeof(*source));
+	struct random_source *source;
 
+	/*
+	 * Everything that all threads share is made here: OpenSSL never recovers a
+	 * context whose generator could not be fetched for want of memory.
+	 */
+	if (!RAND_get0_primary(libctx) || !RAND_get0_private(libctx))
+		return NULL;
+	source = calloc(1, sizeof(*source));
 	if (!source)
 		return NULL;
 	source->libctx = libctx;

@@ -14,7 +14,10 @@
 
 struct random_source;
 
-/* Both are borrowed and must outlive the source. Returns NULL if out of memory. */
+/*
+ * Both are borrowed and must outlive the source. Returns NULL if memory or the generator
+ * of the context can't be had.
+ */
 struct random_source *random_source_new(OSSL_LIB_CTX *libctx, const EVP_MD *sha256);
 struct random_source *random_source_free(struct random_source *source);
 

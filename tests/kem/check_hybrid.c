@@ -78,6 +78,60 @@ START_TEST(test_layout)
 }
 END_TEST
 
+/*
+ * One composed exchange, with the digests (SHA-256) of both shares: values made by two
+ * other implementations, one for each half.
+ */
+START_TEST(test_composed)
+{
+	static const char *const seed =
+	    "fc6e138e6e8231b051158f66a29a1e1413d37c70db136f2fe028412421b0be81"
+	    "4ac7ffbe86b7d21474695841922208de1dbb97bc9cc85eaf67746099d8d9e3a6"
+	    "129f16c90f5b1c6880510b4a3656246ac1c8be2e31f28346d69d021eb908be8e";
+	static const char *const m_hex =
+	    "be6accf5f7b71b142b5839d0f11754a8ffbd4885b952922a6ad1026627d81de6";
+	static const char *const server_key =
+	    "78c7d3ee2212e05716d004c0a46e47e7d0ffdb159c03d7e0725ee4f9c0200297";
+	static const char *const share_digest =
+	    "665d87c9a61af89ff89b97da9cf003304638839744f2cd6693584e2f4b3ddb2b";
+	static const char *const ct_digest =
+	    "3bf5c929ed4f484e80ff0b53a4f1d85bc8298faf0d0b186b58a07dd76bb7c307";
+	static const char *const shared =
+	    "392459a5689b70538eacf9361cecc57d47c770ec8939d79d69270e30dcdd6f34"
+	    "a328981534834081b7573128e3e0d8a82089adfd3512c9446342b99c9e32423e";
+	struct test_item item;
+	struct kem_keygen_item k;
+	struct kem_encaps_item e;
+	struct kem_decaps_item d;
+	struct x25519_public_item x = {
+	    item.ephemeral.private_key, item.ephemeral.public_key};
+	uint8_t expected[64], digest[32];
+
+	test_item_blank(&item, HYBRID);
+	test_hex(item.seed, 96, seed);
+	test_hex(m[0], 32, m_hex);
+	test_hex(item.ephemeral.private_key, 32, server_key);
+	ck_assert_int_eq(x25519_public(test_kem(), &x, 1), 0);
+	k = test_keygen_item(&item, &item);
+	e = test_encaps_item(&item, &item);
+	d = test_decaps_item(&item, &item);
+	ck_assert_int_eq(kem_keygen(test_kem(), HYBRID, &k, 1, test_scratch()), 0);
+	test_sha256(digest, item.share, 1216);
+	test_hex(expected, 32, share_digest);
+	ck_assert_mem_eq(digest, expected, 32);
+	ck_assert_int_eq(
+	    kem_encaps_derand(test_kem(), HYBRID, &e, 1, &m[0], test_scratch()), 0);
+	test_sha256(digest, item.ct, 1120);
+	test_hex(expected, 32, ct_digest);
+	ck_assert_mem_eq(digest, expected, 32);
+	kem_private_from_parts(&item.key, HYBRID, item.secret, item.share);
+	ck_assert_int_eq(kem_decaps(test_kem(), HYBRID, &d, 1, test_scratch()), 0);
+	test_hex(expected, 64, shared);
+	ck_assert_mem_eq(&item.made, expected, 64);
+	ck_assert_mem_eq(&item.found, expected, 64);
+}
+END_TEST
+
 /* The five points of order 1, 2, 4 and 8 (two of them) by their canonical encodings. */
 static const char *const low_order[] = {
     "0000000000000000000000000000000000000000000000000000000000000000",
@@ -238,6 +292,7 @@ main(int argc, char **argv)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_layout);
+	tcase_add_test(tc, test_composed);
 	tcase_add_loop_test(tc, test_zero_share_in_encaps, 0, N);
 	tcase_add_loop_test(tc, test_zero_share_in_decaps, 0, N);
 	tcase_add_test(tc, test_no_oracle_between_halves);
