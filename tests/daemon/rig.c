@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire.h"
+
 void
 rig_open(struct rig *rig, uint32_t pool)
 {
@@ -100,6 +102,27 @@ rig_serve(struct rig *rig, struct request *req)
 	ck_assert_ptr_eq(rig->last_done, req);
 }
 
+enum request_status
+rig_status(struct rig *rig, struct request *req)
+{
+	rig_serve(rig, req);
+	if (req->status != STATUS_OK) {
+		ck_assert_ptr_nonnull(req->message);
+		ck_assert_uint_le(strlen(req->message), WIRE_MAX_MESSAGE_TEXT);
+	}
+	return req->status;
+}
+
+unsigned
+rig_count(const struct request *req, enum request_status status)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < req->n_items; i++)
+		n += req->items[i].status == status;
+	return n;
+}
+
 void
 rig_bytes(struct request_bytes *to, const void *data, size_t len)
 {
@@ -134,6 +157,17 @@ const void *
 rig_find(const void *memory, size_t size, const void *needle, size_t len)
 {
 	return memmem(memory, size, needle, len);
+}
+
+bool
+rig_zero(const void *memory, size_t size)
+{
+	const uint8_t *p = memory;
+
+	while (size-- > 0)
+		if (*p++ != 0)
+			return false;
+	return true;
 }
 
 bool

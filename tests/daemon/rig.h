@@ -48,6 +48,12 @@ struct request *rig_request(
 /* service_handle() and batch_run(); asserts that done was called once. */
 void rig_serve(struct rig *rig, struct request *req);
 
+/* The same; returns the status of the request, which has a text if it is not OK. */
+enum request_status rig_status(struct rig *rig, struct request *req);
+
+/* Items that have this status. */
+unsigned rig_count(const struct request *req, enum request_status status);
+
 /* A share, key, ciphertext or handle of the request. */
 void rig_bytes(struct request_bytes *to, const void *data, size_t len);
 
@@ -65,6 +71,7 @@ void rig_encaps(struct rig *rig, enum kem_alg alg, const uint8_t *share, uint8_t
 
 /* The first place of len bytes in memory, or NULL. */
 const void *rig_find(const void *memory, size_t size, const void *needle, size_t len);
+bool rig_zero(const void *memory, size_t size);
 bool rig_in_arena(const struct rig *rig, const void *needle, size_t len);
 
 /* True in a build with test hooks: only there can faults be planted. */
