@@ -15,7 +15,7 @@
 #define LISTENER_PATH_MAX 107u /* sun_path, with its NUL */
 
 struct listener {
-	const char *path; /* the configuration's */
+	const char *path; /* outlives it */
 	mode_t mode;
 	gid_t group; /* (gid_t)-1: leave */
 	int fd;      /* -1: not open */

@@ -37,6 +37,8 @@ struct server {
 	struct shard *shards;
 	struct server_owed *owed; /* one a shard */
 	uint32_t n_inited;        /* shards */
+	/* Copies: the configuration that they were read from may be gone. */
+	char path[LISTENER_PATH_MAX + 1], control_path[LISTENER_PATH_MAX + 1];
 	struct listener listener;
 	struct control control;
 	struct metrics_shard metrics; /* what main itself counts */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -166,12 +167,15 @@ server_open_sockets(struct server *server)
 {
 	struct listener *data = &server->listener, *control = &server->control.listener;
 
-	data->path = server->config->path;
+	snprintf(server->path, sizeof(server->path), "%s", server->config->path);
+	snprintf(server->control_path, sizeof(server->control_path), "%s",
+	    server->config->control_path);
+	data->path = server->path;
 	data->mode = server->config->mode;
 	data->group = server->config->group;
 	data->accepted = server_accepted;
 	data->owner = server;
-	control->path = server->config->control_path;
+	control->path = server->control_path;
 	control->mode = 0600;
 	if (listener_open(data) || listener_open(control))
 		return SERVER_EXIT_FAILED;

@@ -83,10 +83,12 @@ shard_init_base(struct shard *shard)
 
 	if (!wish)
 		return -ENOMEM;
-	/* One thread each: no locks; what decides is no environment variable. */
-	event_config_set_flag(wish, EVENT_BASE_FLAG_NOLOCK |
-					EVENT_BASE_FLAG_IGNORE_ENV |
-					EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
+	/*
+	 * One thread each: no locks; no environment variable decides. And no change list:
+	 * it tells epoll of a closed descriptor later, when main may have its number anew.
+	 */
+	event_config_set_flag(
+	    wish, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
 	shard->base = event_base_new_with_config(wish);
 	event_config_free(wish);
 	if (!shard->base)
