@@ -30,8 +30,9 @@ report() {
 }
 
 if ! command -v objdump >/dev/null; then
-	echo "objdump is not here"
-	exit 77
+	echo "1..1"
+	echo "ok 1 - objects are looked at # SKIP objdump is not here"
+	exit 0
 fi
 clang=clang
 command -v clang >/dev/null || clang=clang-14
