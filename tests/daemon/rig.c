@@ -164,10 +164,7 @@ rig_zero(const void *memory, size_t size)
 {
 	const uint8_t *p = memory;
 
-	while (size-- > 0)
-		if (*p++ != 0)
-			return false;
-	return true;
+	return size == 0 || (p[0] == 0 && memcmp(p, p + 1, size - 1) == 0);
 }
 
 bool
