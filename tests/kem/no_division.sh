@@ -35,7 +35,7 @@ if ! command -v objdump >/dev/null; then
 	exit 0
 fi
 clang=clang
-command -v clang >/dev/null || clang=clang-14
+command -v clang >/dev/null || clang="clang-14"
 for cc in gcc $clang; do
 	command -v "$cc" >/dev/null || continue
 	found=0

@@ -41,7 +41,7 @@ if ! command -v valgrind >/dev/null ||
 	exit 0
 fi
 clang=clang
-command -v clang >/dev/null || clang=clang-14
+command -v clang >/dev/null || clang="clang-14"
 for cc in gcc $clang; do
 	command -v "$cc" >/dev/null || continue
 	for level in -O0 -Os -O2 -O3; do
