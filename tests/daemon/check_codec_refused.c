@@ -67,8 +67,8 @@ START_TEST(two_kdfs_are_refused)
 
 		op.len = message.len = 0;
 		message_put_number(&op, 1, 513);
-		message_put_bytes(&op, 3, "\x08\x01", 2);
-		message_put_bytes(&op, 3, "\x20\x20", 2);
+		message_put_bytes(&op, 3, "\x08\x01\x20\x10", 4);
+		message_put_bytes(&op, 3, "\x08\x01\x20\x20", 4);
 		message_put_number(&message, 1, 8);
 		message_put_bytes(&message, field, op.data, op.len);
 		req = message_decode(&message);
@@ -188,6 +188,31 @@ START_TEST(broken_messages_leave_nothing)
 }
 END_TEST
 
+/* Memory that runs out in the middle of a message: as broken, and nothing stays. */
+START_TEST(a_message_without_room_leaves_nothing)
+{
+	static struct message op, message;
+	struct request *req;
+	size_t mark;
+
+	op.len = message.len = 0;
+	for (unsigned i = 0; i < 60; i++)
+		message_put_bytes(&op, 2, "sixteen bytes...", 16);
+	message_put_bytes(&message, 21, op.data, op.len);
+	for (size_t room = 64; room < 4096; room += 64) {
+		mark = mem_room(&message_mem) - room;
+		ck_assert_ptr_nonnull(mem_alloc(&message_mem, mark));
+		ck_assert_int_eq(codec_decode(&message_mem, message.data, message.len,
+				     MESSAGE_ARRIVED_US, MESSAGE_DEFAULT_US, &req),
+		    CODEC_E_BROKEN);
+		ck_assert_ptr_null(req);
+		ck_assert_uint_eq(message_mem.used, mark);
+		ck_assert(rig_zero(message_mem.base, message_mem.size));
+		mem_wipe(&message_mem);
+	}
+}
+END_TEST
+
 START_TEST(empty_repeated_fields_do_no_harm)
 {
 	/* For each number: the field as bytes of length 0, alone and inside (E05). */
@@ -237,6 +262,7 @@ main(void)
 	tcase_add_test(tc, unknown_fields_do_no_harm);
 	tcase_add_test(tc, each_field_a_hundred_times_is_one);
 	tcase_add_test(tc, broken_messages_leave_nothing);
+	tcase_add_test(tc, a_message_without_room_leaves_nothing);
 	tcase_add_test(tc, empty_repeated_fields_do_no_harm);
 	tcase_add_test(tc, a_message_over_the_limit_is_broken);
 	suite_add_tcase(suite, tc);

@@ -19,7 +19,9 @@ START_TEST(memory_is_aligned_zero_and_bounded)
 	ck_assert_uint_eq(mem_room(&message_mem), CODEC_MEM_BYTES - 32 - 112);
 	ck_assert_ptr_null(mem_alloc(&message_mem, mem_room(&message_mem) + 1));
 	ck_assert_ptr_null(mem_alloc(&message_mem, SIZE_MAX));
-	ck_assert_ptr_nonnull(mem_alloc(&message_mem, mem_room(&message_mem)));
+	p = mem_alloc(&message_mem, mem_room(&message_mem));
+	ck_assert_ptr_nonnull(p);
+	memset(p, 0xcc, 100);
 	ck_assert_uint_eq(mem_room(&message_mem), 0);
 	ck_assert_ptr_null(mem_alloc(&message_mem, 1));
 	mem_unstage(&message_mem);

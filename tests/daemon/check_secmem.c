@@ -49,6 +49,26 @@ vm_flags(const uint8_t *p, char *flags, size_t size)
 	ck_assert_str_ne(flags, "");
 }
 
+/* Is there a mapping without any rights that ends, or begins, at p? */
+static bool
+guard_at(const uint8_t *p, bool ends)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], rights[5];
+	bool found = false;
+
+	ck_assert_ptr_nonnull(maps);
+	while (fgets(line, sizeof(line), maps) != NULL) {
+		unsigned long from, to;
+
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) == 3 &&
+		    (ends ? to : from) == (uintptr_t)p && !strncmp(rights, "---", 3))
+			found = true;
+	}
+	fclose(maps);
+	return found;
+}
+
 static void
 arena_is_guarded(const struct secmem *secmem)
 {
@@ -56,6 +76,8 @@ arena_is_guarded(const struct secmem *secmem)
 	ck_assert(readable(secmem->base + secmem->size - 1));
 	ck_assert(!readable(secmem->base - 1));
 	ck_assert(!readable(secmem->base + secmem->size));
+	ck_assert(guard_at(secmem->base, true));
+	ck_assert(guard_at(secmem->base + secmem->size, false));
 }
 
 static void
