@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "ct.h"
+#include "fault.h"
 #include "kpke.h"
 
 static const struct mlkem_set mlkem_sets[] = {
@@ -134,7 +135,7 @@ mlkem_keygen(const struct backend *backend, enum kem_alg alg,
 
 	hash_init(&g, HASH_G, 32, 0);
 	g.k = (uint8_t)set->k; /* the parameter set's own domain (Alg. 13 line 1) */
-	g.k_len = 1;
+	g.k_len = fault("kem-no-k") ? 0 : 1;
 	hash_init(&h, HASH_H, set_ek_bytes(set), 0);
 	for (size_t i = 0; i < n; i++) {
 		struct group_item *item = &group->item[i];

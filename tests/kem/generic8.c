@@ -6,8 +6,6 @@
 #include "kem/arch/generic/generic.h"
 #include "kem/fips202.h"
 
-#define LANES 8
-
 static _Thread_local struct generic8_counts counts;
 
 void
@@ -23,56 +21,57 @@ generic8_counts(void)
 }
 
 static void
-lane_load(uint64_t *one, const uint64_t *state, unsigned lane)
+lane_load(uint64_t *one, const uint64_t *state, unsigned lanes, unsigned lane)
 {
 	for (unsigned i = 0; i < KECCAK_WORDS; i++)
-		one[i] = state[i * LANES + lane];
+		one[i] = state[i * lanes + lane];
 }
 
 static void
-lane_store(uint64_t *state, unsigned lane, const uint64_t *one)
+lane_store(uint64_t *state, unsigned lanes, unsigned lane, const uint64_t *one)
 {
 	for (unsigned i = 0; i < KECCAK_WORDS; i++)
-		state[i * LANES + lane] = one[i];
+		state[i * lanes + lane] = one[i];
 }
 
 static void
-keccak_generic8(uint64_t *state)
+keccak_lanes(uint64_t *state, unsigned lanes)
 {
 	uint64_t one[KECCAK_WORDS];
 
 	counts.permutations++;
-	for (unsigned lane = 0; lane < LANES; lane++) {
-		lane_load(one, state, lane);
+	for (unsigned lane = 0; lane < lanes; lane++) {
+		lane_load(one, state, lanes, lane);
 		keccak_generic(one);
-		lane_store(state, lane, one);
+		lane_store(state, lanes, lane, one);
 	}
 }
 
 static void
-absorb_generic8(
-    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+absorb_lanes(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    unsigned fresh, unsigned lanes)
 {
 	uint64_t one[KECCAK_WORDS];
 
-	for (unsigned lane = 0; lane < LANES; lane++) {
-		lane_load(one, state, lane);
+	for (unsigned lane = 0; lane < lanes; lane++) {
+		lane_load(one, state, lanes, lane);
 		absorb_generic(one, &block[lane], &words[lane], fresh >> lane);
-		lane_store(state, lane, one);
+		lane_store(state, lanes, lane, one);
 	}
 }
 
 static void
-squeeze_generic8(const uint64_t *state, uint8_t *const *out, const uint8_t *words)
+squeeze_lanes(
+    const uint64_t *state, uint8_t *const *out, const uint8_t *words, unsigned lanes)
 {
 	uint64_t one[KECCAK_WORDS];
 	bool matrix = false;
 
-	for (unsigned lane = 0; lane < LANES; lane++) {
+	for (unsigned lane = 0; lane < lanes; lane++) {
 		size_t room = (words[lane] * 8u + 63) / 64 * 64;
 
 		memset(out[lane], 0xa5, room);
-		lane_load(one, state, lane);
+		lane_load(one, state, lanes, lane);
 		squeeze_generic(one, &out[lane], &words[lane]);
 		counts.matrix_blocks += words[lane] == SHAKE128_WORDS;
 		matrix |= words[lane] == SHAKE128_WORDS;
@@ -80,9 +79,58 @@ squeeze_generic8(const uint64_t *state, uint8_t *const *out, const uint8_t *word
 	counts.matrix_permutations += matrix;
 }
 
+static void
+keccak_generic8(uint64_t *state)
+{
+	keccak_lanes(state, 8);
+}
+
+static void
+absorb_generic8(
+    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+{
+	absorb_lanes(state, block, words, fresh, 8);
+}
+
+static void
+squeeze_generic8(const uint64_t *state, uint8_t *const *out, const uint8_t *words)
+{
+	squeeze_lanes(state, out, words, 8);
+}
+
+static void
+keccak_generic4(uint64_t *state)
+{
+	keccak_lanes(state, 4);
+}
+
+static void
+absorb_generic4(
+    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+{
+	absorb_lanes(state, block, words, fresh, 4);
+}
+
+static void
+squeeze_generic4(const uint64_t *state, uint8_t *const *out, const uint8_t *words)
+{
+	squeeze_lanes(state, out, words, 4);
+}
+
+void
+generic4_init(struct backend *backend)
+{
+	*backend = backend_generic8;
+	backend->name = "generic4";
+	backend->lanes = 4;
+	backend->keccak = keccak_generic4;
+	backend->absorb = absorb_generic4;
+	backend->squeeze = squeeze_generic4;
+}
+
 const struct backend backend_generic8 = {
     .name = "generic8",
-    .lanes = LANES,
+    .lanes = 8,
     .keccak = keccak_generic8,
     .absorb = absorb_generic8,
     .squeeze = squeeze_generic8,

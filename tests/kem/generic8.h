@@ -12,6 +12,9 @@
 
 extern const struct backend backend_generic8;
 
+/* The same with four lanes. */
+void generic4_init(struct backend *backend);
+
 /* Of this thread, since the last reset. */
 struct generic8_counts {
 	unsigned long permutations;        /* of eight lanes each */

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# secret_flow.sh PROGRAM ROOT SOURCE...: builds secret_flow.c with the sources at four
-# levels with every compiler that is here, and lets memcheck follow the secrets through
-# all operations. Planted faults have to be reported by each build: a compiler that sees
-# through one hides nothing else either.
+# secret_flow.sh PROGRAM ROOT SOURCE...: builds secret_flow.c with the sources at every
+# level, and across files, with every compiler that is here, and lets memcheck follow the
+# secrets through all operations. Planted faults have to be reported by each build: a
+# compiler that sees through one hides nothing else either.
 set -u
 
 program=$1 root=$2
@@ -26,7 +26,9 @@ report() { # STATUS WANTED TEXT
 build() { # COMPILER LEVEL SOURCE...
 	cc=$1 level=$2
 	shift 2
-	"$cc" -std=c11 -D_GNU_SOURCE -DMLKEMD_RANGE_ASSERTS=0 -I"$root" "$level" \
+	# shellcheck disable=SC2046
+	"$cc" -std=c11 -D_GNU_SOURCE -DMLKEMD_RANGE_ASSERTS=0 -I"$root" \
+		$(echo "$level" | tr , ' ') \
 		"$program" "$@" -o "$tmp/flow" >"$tmp/log" 2>&1
 }
 
@@ -44,7 +46,9 @@ clang=clang
 command -v clang >/dev/null || clang="clang-14"
 for cc in gcc $clang; do
 	command -v "$cc" >/dev/null || continue
-	for level in -O0 -Os -O2 -O3; do
+	for level in -O0 -Os -O2 -O3 -O3,-flto; do
+		# clang needs a linker plugin for that, which is not everywhere.
+		[ "$cc$level" = "$clang-O3,-flto" ] && continue
 		build "$cc" $level "$@"
 		report $? 0 "$cc $level builds"
 		follow

@@ -40,7 +40,7 @@ keccak_round(uint64_t *e, const uint64_t *a, uint64_t round_constant)
 	uint64_t c2 = a[2] ^ a[7] ^ a[12] ^ a[17] ^ a[22];
 	uint64_t c3 = a[3] ^ a[8] ^ a[13] ^ a[18] ^ a[23];
 	uint64_t c4 = a[4] ^ a[9] ^ a[14] ^ a[19] ^ a[24];
-	uint64_t d[5] = {
+	const uint64_t d[5] = {
 	    c4 ^ rotl(c1, 1),
 	    c0 ^ rotl(c2, 1),
 	    c1 ^ rotl(c3, 1),
