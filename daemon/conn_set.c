@@ -14,8 +14,7 @@
 #define TICK_SOON_US 50000u   /* while a deadline runs */
 /* When buffers run short: what has not moved for so long makes room for others. */
 #define PARTIAL_GRACE_US 250000u
-#define STALL_GRACE_US   1000000u
-#define RELIEF_BLOCKS    16u
+#define STALL_GRACE_US   500000u
 /* Connections that wait for input blocks, looked at in one turn. */
 #define FEED_MAX 64
 
@@ -174,9 +173,17 @@ conn_set_expire(struct conn_set *set, uint64_t now_us)
 	struct conn *conn, *next;
 
 	while (conn = TAILQ_FIRST(&set->hello),
-	    conn_is_overdue(conn, now_us, set->config->hello_timeout_ms * 1000ull))
+	    conn_is_overdue(conn, now_us, set->config->hello_timeout_ms * 1000ull)) {
+		if (conn->hungry) {
+			/* It is not its fault that nothing of it is read. */
+			TAILQ_REMOVE(&set->hello, conn, deadline_link);
+			TAILQ_INSERT_TAIL(&set->hello, conn, deadline_link);
+			conn->since_us = now_us;
+			continue;
+		}
 		conn_drop(conn, &set->metrics->hello_timeouts_total, "hello-timeout",
 		    "no Hello within limits.hello-timeout");
+	}
 	while (conn = TAILQ_FIRST(&set->partial),
 	    conn_is_overdue(conn, now_us, set->config->frame_timeout_ms * 1000ull))
 		conn_drop(conn, &set->metrics->frame_timeouts_total, "frame-timeout",
@@ -214,31 +221,24 @@ conn_set_oldest(struct conn_set *set, bool for_input, uint64_t now_us)
 	return NULL;
 }
 
-/* Somebody waits for blocks and there are none. */
-static bool
-conn_set_is_short(const struct conn_set *set, bool for_input)
-{
-	const struct conn *first = TAILQ_FIRST(&set->starved);
-
-	if (for_input)
-		return !TAILQ_EMPTY(&set->hungry) &&
-		       slab_input_room(set->slab) < RELIEF_BLOCKS;
-	return first && !conn_reply_fits(first, first->wanted);
-}
-
 /*
- * Those that hold buffers and do not move are dropped, the oldest first, until there is
- * room. While requests are ready, room comes from them.
+ * Somebody waits for blocks and there are none: those that hold some and do not move are
+ * dropped, the oldest first, until an eighth of the slab is free (a few blocks would only
+ * go to the next who does not move). While requests are ready, room comes from them.
  */
 static void
 conn_set_relieve(struct conn_set *set, uint64_t now_us)
 {
+	const struct conn *starved = TAILQ_FIRST(&set->starved);
 	bool for_input = !TAILQ_EMPTY(&set->hungry) && !slab_input_room(set->slab);
+	bool for_output = starved && !conn_reply_fits(starved, starved->wanted);
+	uint32_t enough = set->slab->n_blocks / 8;
 	struct conn *conn;
 
 	if (!TAILQ_EMPTY(&set->ready))
 		return;
-	while (conn_set_is_short(set, for_input) &&
+	while (((for_input && slab_input_room(set->slab) < enough) ||
+		   (for_output && set->slab->n_idle < enough)) &&
 	       (conn = conn_set_oldest(set, for_input, now_us)))
 		conn_drop(conn, &set->metrics->frame_timeouts_total, "buffers-full",
 		    "it held buffers that others wait for (limits.buffers)");
