@@ -55,7 +55,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	    {"-", "limits.hello-timeout", "1m"},
 	    {"-", "daemon.secret-memory", "off"},
 	};
-	const struct config_sources sources = {.file = "/dev/null",
+	const struct config_sources sources = {.file = "/nonexistent/mlkemd.conf",
 	    .flags = flags,
 	    .n_flags = sizeof(flags) / sizeof(flags[0])};
 	char error[512];

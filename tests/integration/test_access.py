@@ -156,13 +156,15 @@ def test_the_control_socket_is_for_its_owner():
     with Daemon({"access.allow-users": "0, nobody"}) as daemon:
         pid = os.fork()
         if pid == 0:
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
+            status = 1
             try:
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
                 Peer(daemon.control, hello=False)
             except PermissionError:
-                os._exit(0)
-            os._exit(1)
+                status = 0
+            finally:
+                os._exit(status)
         assert os.waitpid(pid, 0)[1] == 0
 
 
@@ -176,15 +178,17 @@ def test_a_peer_that_is_gone_before_accept(uid, good):
         daemon.signal(signal.SIGSTOP)
         pid = os.fork()
         if pid == 0:
-            os.setgroups([])
-            os.setgid(uid)
-            os.setuid(uid)
-            it = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            it.connect(daemon.path)
-            hello = pb.Request(id=1)
-            hello.hello.min_version = hello.hello.max_version = 1
-            it.send(frame(hello))
-            os._exit(0)
+            try:
+                os.setgroups([])
+                os.setgid(uid)
+                os.setuid(uid)
+                it = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                it.connect(daemon.path)
+                hello = pb.Request(id=1)
+                hello.hello.min_version = hello.hello.max_version = 1
+                it.send(frame(hello))
+            finally:
+                os._exit(0)
         os.waitpid(pid, 0)
         daemon.signal(signal.SIGCONT)
         name = "connections_total" if good else "connections_denied_total"

@@ -240,7 +240,7 @@ def test_one_decapsulation_every_10_ms_under_load(quiet):
         it = item(sent.ciphertext, private_key=key.private_key)
         took = []
         with Load(quiet.path, 64, 256):
-            for _ in range(200):
+            for _ in range(60):
                 start = time.monotonic()
                 assert peer.decaps(pb.ML_KEM_768, [it]) == [sent.secret]
                 took.append(time.monotonic() - start)

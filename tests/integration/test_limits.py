@@ -48,7 +48,9 @@ def test_100_000_requests_and_no_reader(daemon):
     daemon.wait_pool()
     before = daemon.rss_kib()
     with daemon.peer() as greedy, daemon.peer(name="modest") as modest:
-        requests = [greedy.request("generate_keys", algorithm=pb.ML_KEM_512, count=1,
+        # What waits for its client to read waits longer than the default deadline.
+        requests = [greedy.request("generate_keys", timeout_us=1_000_000_000,
+                                   algorithm=pb.ML_KEM_512, count=1,
                                    export_private=True) for _ in range(total)]
         sent = pipeline(greedy, requests, until_blocked=True)
         assert sent < total, "the socket took all of it: nothing was held back"
@@ -179,12 +181,14 @@ def test_emfile():
                 continue
             waiting.append(it)
         time.sleep(0.5)
-        lines, cpu = daemon.log().count("\n"), daemon.cpu_s()
+        lines, cpu, start = len(daemon.log().splitlines()), daemon.cpu_s(), time.time()
         for _ in range(30):
             assert held[0].call("ping").status == pb.OK
             time.sleep(0.1)
         assert daemon.cpu_s() - cpu < 0.3 * SLOW, "it spins"
-        assert daemon.log().count("\n") - lines <= 4
+        events = [line.split(":")[0] for line in daemon.log().splitlines()[lines:]]
+        for event in set(events):
+            assert events.count(event) <= time.time() - start + 1, "one line a second"
         for it in waiting:
             it.close()
 

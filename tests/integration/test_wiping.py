@@ -302,7 +302,7 @@ def test_the_search_can_see():
         settle(daemon)
         found = {re.match(r"block (\d+)", name).group(1)
                  for name, _, _ in patterns.scan(daemon.pid)}
-        assert len(found) == 2, "z and the X25519 key"
+        assert len(found) == 3, "z, the X25519 key, and the handle"
         (sent,) = peer.encaps(pb.X25519MLKEM768, [key.share])
         peer.decaps(pb.X25519MLKEM768, [item(sent.ciphertext, handle=key.handle)])
         settle(daemon)
@@ -418,10 +418,10 @@ def in_the_client(daemon, route, algorithm, faults=""):
     env = {"MLKEMD_TEST_RANDOM": "client", "MLKEMD_FAULT": "no-memfd-secret," + faults}
     with ClientLoop(daemon.path, route, 5_000_000, env=env) as client:
         patterns = Patterns()
+        assert client("loop 5 " + name_of(algorithm)).startswith("done 5 0 0")
         for n in range(3):
             secret = bytes.fromhex(client(f"secret {name_of(algorithm)}"))
             patterns.add(f"secret {n}", secret[:SIZES[algorithm][2]])
-        assert client("loop 5 " + name_of(algorithm)).startswith("done 5 0 0")
         for n in range(300):
             patterns.add(f"client's block {n}", block(n, "client"))
         return patterns.scan(client.pid)

@@ -111,7 +111,7 @@ def suites_of(test):
     return [s.split(":")[-1] for s in test["suite"]] or ["other"]
 
 
-def run_program(test, log, junit, extra_env, timeout_scale):
+def run_program(build, test, log, junit, extra_env, timeout_scale):
     env = dict(os.environ)
     env.update(test["env"] if isinstance(test["env"], dict) else {})
     env.update(extra_env)
@@ -122,7 +122,7 @@ def run_program(test, log, junit, extra_env, timeout_scale):
         # Its own session: what a test leaves behind when it hangs ends with it.
         process = subprocess.Popen(test["cmd"], env=env, stdin=subprocess.DEVNULL,
                                    stdout=sink, stderr=subprocess.STDOUT,
-                                   cwd=test.get("workdir") or None,
+                                   cwd=test.get("workdir") or build,
                                    start_new_session=True)
         try:
             status = process.wait(timeout)
@@ -144,7 +144,7 @@ def safe(name):
 
 def command_run(args):
     build = pathlib.Path(args.build)
-    logs = build / "test-logs"
+    logs = (build / "test-logs").absolute()
     logs.mkdir(exist_ok=True)
     tests = [t for t in tests_of(build)
              if (not args.suite or set(suites_of(t)) & set(args.suite))
@@ -164,7 +164,7 @@ def command_run(args):
         stem = safe(f"{args.label}-{suite}-{test['name']}")
         log, junit = logs / f"{stem}.log", logs / f"{stem}.xml"
         junit.unlink(missing_ok=True)
-        status, text, seconds = run_program(test, log, junit, extra, args.timeout_scale)
+        status, text, seconds = run_program(build, test, log, junit, extra, args.timeout_scale)
         out = judge(test["name"], status, text, junit)
         record(args.results, {
             "label": args.label, "suite": suite, "backend": backend,
@@ -203,7 +203,7 @@ def faults_in(source):
 def command_faults(args):
     """Each fault of the list is planted and its test has to fail for it."""
     build, source = pathlib.Path(args.build), pathlib.Path(args.source)
-    logs = build / "test-logs"
+    logs = (build / "test-logs").absolute()
     logs.mkdir(exist_ok=True)
     tests = {t["name"]: t for t in tests_of(build)}
     listed, bad = set(), 0
@@ -221,7 +221,7 @@ def command_faults(args):
         log, junit = logs / f"{stem}.log", logs / f"{stem}.xml"
         junit.unlink(missing_ok=True)
         env = {"MLKEMD_FAULT": fault}
-        status, text, _ = run_program(tests[name], log, junit, env, args.timeout_scale)
+        status, text, _ = run_program(build, tests[name], log, junit, env, args.timeout_scale)
         out = judge(name, status, text, junit)
         # Timeouts and skips are no evidence; a crash is, a failed check is.
         caught = bool(out.failed) and status != SKIPPED and isinstance(status, int)
