@@ -71,6 +71,15 @@ server_init_kem(struct server *server)
 	return SERVER_EXIT_BROKEN;
 }
 
+static unsigned long long
+server_memlock_kib(void)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	return (unsigned long long)limit.rlim_cur / 1024;
+}
+
 static void
 server_log_memory(const struct server *server)
 {
@@ -79,14 +88,13 @@ server_log_memory(const struct server *server)
 
 	if (secmem->mode != SECMEM_MODE_OFF)
 		log_event(LOG_INFO, "secret-memory", "%s, %zu KiB%s%s",
-		    secmem_mode_name(secmem->mode), kib,
-		    secmem->why ? "; memfd_secret: " : "",
+		    secmem_mode_name(secmem->mode), kib, secmem->why ? "; " : "",
 		    secmem->why ? secmem->why : "");
 	else if (server->config->secret_memory == SECMEM_PREFER)
 		log_event(LOG_WARNING, "secret-memory",
-		    "%zu KiB are not locked and may be swapped: raise LimitMEMLOCK "
-		    "(%s)",
-		    kib, secmem->why ? secmem->why : "mlock failed");
+		    "%zu KiB are not locked and may be swapped; RLIMIT_MEMLOCK is %llu "
+		    "KiB: raise LimitMEMLOCK=",
+		    kib, server_memlock_kib());
 	else
 		log_event(LOG_INFO, "secret-memory", "off, as configured");
 }
@@ -95,7 +103,6 @@ static int
 server_init_shards(struct server *server)
 {
 	uint32_t n = server_count_shards(server->config);
-	struct rlimit limit = {0};
 
 	server->shards = aligned_alloc(64, n * sizeof(*server->shards));
 	server->owed = calloc(n, sizeof(*server->owed));
@@ -113,12 +120,11 @@ server_init_shards(struct server *server)
 		server->all_metrics[i] = &server->shards[i].metrics;
 		if (!r)
 			continue;
-		getrlimit(RLIMIT_MEMLOCK, &limit);
 		log_event(LOG_ERR, "start-failed",
 		    "%u of %u shards: %s; secret memory needs %zu KiB, "
 		    "RLIMIT_MEMLOCK is %llu KiB",
 		    i, n, strerror(-r), n * shard_arena_bytes(server->config, n) / 1024,
-		    (unsigned long long)limit.rlim_cur / 1024);
+		    server_memlock_kib());
 		return SERVER_EXIT_FAILED;
 	}
 	server->all_metrics[n] = &server->metrics;
