@@ -51,8 +51,14 @@ enum {
 };
 
 /* OPT_KEY + i is short for the key i. */
-static const char *const short_keys[] = {
-    "socket.path", "socket.control-path", "kem.backend", "daemon.log-level"};
+static const struct {
+	const char *flag, *key;
+} short_flags[] = {
+    {"--socket", "socket.path"},
+    {"--control-socket", "socket.control-path"},
+    {"--backend", "kem.backend"},
+    {"--log-level", "daemon.log-level"},
+};
 
 static const struct option long_options[] = {
     {"config", required_argument, NULL, OPT_CONFIG},
@@ -101,12 +107,12 @@ options_set(struct options *options, const char *flag, const char *key, char *te
 static int
 options_parse(struct options *options, int argc, char **argv)
 {
-	int opt, index, r = 0;
+	int opt, r = 0;
 
 	options->sources.file = CONFIG_DEFAULT_FILE;
 	options->sources.flags = options->flags;
 	opterr = 0;
-	while (!r && (opt = getopt_long(argc, argv, ":", long_options, &index)) != -1) {
+	while (!r && (opt = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_CONFIG:
 			options->sources.file = optarg;
@@ -133,8 +139,8 @@ options_parse(struct options *options, int argc, char **argv)
 		case '?':
 			return usage_error("no such flag: ", argv[optind - 1]);
 		default:
-			r = options_set(options, argv[optind - 1],
-			    short_keys[opt - OPT_KEY], optarg);
+			r = options_set(options, short_flags[opt - OPT_KEY].flag,
+			    short_flags[opt - OPT_KEY].key, optarg);
 			break;
 		}
 	}

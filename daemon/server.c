@@ -207,7 +207,7 @@ server_run(struct config *config, const struct config_sources *sources)
 	server.status = server_start(&server);
 	if (!server.status)
 		server_loop(&server);
-	if (!server.status)
+	if (!server.status && !server.at_once)
 		log_event(LOG_INFO, "stopped", "every answer was sent");
 	server_fini(&server);
 	return server.status;

@@ -65,7 +65,8 @@ server_stop(struct server *server)
 	    .tv_usec = server->config->drain_timeout_ms % 1000 * 1000};
 
 	if (server->state != SERVER_RUNNING) {
-		/* Told twice: at once, whatever is left unsaid. */
+		log_event(LOG_NOTICE, "stopped", "at once: told twice");
+		server->at_once = true;
 		server->state = SERVER_ENDED;
 		return;
 	}

@@ -46,6 +46,7 @@ struct server {
 	enum server_state state;
 	int status;
 	bool draining;
+	bool at_once;           /* told to stop twice */
 	bool reload_again;      /* SIGHUP came while a reload was under way */
 	uint64_t serial;        /* of the last record told to all */
 	uint64_t reload_serial; /* of the reload under way, 0: none */

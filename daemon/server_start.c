@@ -53,7 +53,7 @@ server_init_kem(struct server *server)
 		    "%s: kem.backend: %s: unknown, or not for this CPU",
 		    config->backend ? config_origin(config, "kem.backend")
 				    : "MLKEMD_BACKEND",
-		    config->backend ? config->backend : "its value");
+		    config->backend ? config->backend : getenv("MLKEMD_BACKEND"));
 		return SERVER_EXIT_CONFIG;
 	}
 	scratch = r ? NULL : aligned_alloc(64, sizeof(*scratch));

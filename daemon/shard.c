@@ -186,6 +186,16 @@ shard_wants_fill(const struct shard *shard)
 	return awake && !shard->service.draining && keypool_wants_fill(shard->pool);
 }
 
+static int
+shard_fill(struct shard *shard, uint64_t now_us)
+{
+	int r = keypool_fill_group(shard->pool, now_us);
+
+	if (r == KEM_FAIL_SELFTEST)
+		atomic_store(&shard->selftest_step, "pairwise check");
+	return r;
+}
+
 /* Architecture section 2 has the reasons for these steps and their order. */
 static int
 shard_turn(struct shard *shard)
@@ -208,7 +218,7 @@ shard_turn(struct shard *shard)
 	keytable_expire(shard->keys, now_us);
 	keypool_expire(shard->pool, now_us);
 	if (!r && !conn_set_has_work(&shard->conns) && shard_wants_fill(shard))
-		r = keypool_fill_group(shard->pool, now_us);
+		r = shard_fill(shard, now_us);
 
 	now_us = request_now_us();
 	if (shard->conns.woke_us) {
