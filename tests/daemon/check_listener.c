@@ -320,7 +320,6 @@ START_TEST(out_of_descriptors_it_pauses_and_recovers)
 	setrlimit(RLIMIT_NOFILE, &low);
 	ck_assert_uint_lt(run_ms(450), 20); /* level triggered, it would be thousands */
 	ck_assert_uint_eq(n_accepted, 5);
-	ck_assert(listener.paused);
 	setrlimit(RLIMIT_NOFILE, &limit);
 	run_ms(250);
 	ck_assert_uint_eq(n_accepted, 20);
