@@ -150,8 +150,8 @@ slot_find(const struct keytable *table, uint64_t conn_id,
 {
 	struct slot *slot;
 
-	LIST_FOREACH(slot, handle_bucket(table, handle), by_handle)
-	{
+	for (slot = LIST_FIRST(handle_bucket(table, handle)); slot != NULL;
+	     slot = LIST_NEXT(slot, by_handle)) {
 		if (kem_compare(slot->handle, handle, WIRE_HANDLE_BYTES) != 0)
 			continue;
 		if (slot->conn_id != conn_id || slot->expires_us <= now_us)
