@@ -150,7 +150,11 @@ conversation(int fd, const uint8_t *data, size_t size, size_t piece)
 		}
 		if (sending)
 			p.events |= POLLOUT;
-		fuzz_require(poll(&p, 1, WAIT_MS) == 1);
+		int n_ready;
+		do { /* libFuzzer's alarm interrupts it */
+			n_ready = poll(&p, 1, WAIT_MS);
+		} while (n_ready < 0 && errno == EINTR);
+		fuzz_require(n_ready == 1);
 		if (p.revents & POLLOUT) {
 			ssize_t n = send(fd, data, size < piece ? size : piece,
 			    MSG_DONTWAIT | MSG_NOSIGNAL);

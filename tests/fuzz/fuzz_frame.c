@@ -8,8 +8,9 @@
 #include "proto/wire.h"
 #include "target.h"
 
-#define SLAB_BYTES (1536u * 1024u)
-#define MEM_BYTES  (1280u * 1024u)
+#define SLAB_BYTES     (1536u * 1024u)
+#define IOV_MAX_BLOCKS 160 /* hold the largest frame */
+#define MEM_BYTES      (1280u * 1024u)
 
 static uint8_t *slab_memory, *mem_memory;
 
@@ -30,9 +31,11 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 static size_t
 piece_receive(struct chain *chain, struct slab *slab, const uint8_t *data, size_t size)
 {
-	struct iovec iov[64];
+	struct iovec iov[IOV_MAX_BLOCKS];
 	size_t at = 0;
-	int n = chain_prepare(chain, slab, 64, iov);
+	uint32_t n_blocks = chain->n_blocks + (uint32_t)(size / SLAB_BLOCK_BYTES) + 2;
+	int n = chain_prepare(
+	    chain, slab, n_blocks < IOV_MAX_BLOCKS ? n_blocks : IOV_MAX_BLOCKS, iov);
 
 	for (int i = 0; i < n && at < size; i++) {
 		size_t part = size - at < iov[i].iov_len ? size - at : iov[i].iov_len;

@@ -77,12 +77,13 @@ def ctl_exchange(path, directory, name, n):
     alice = subprocess.Popen(
         [CTL, "keygen", name, "--socket", path, "--secret-out", alice_secret],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    share = alice.stdout.readline().strip()
+    share = alice.stdout.readline().split()[1]
     bob = subprocess.run(
         [CTL, "encaps", name, "--socket", path, "--secret-out", bob_secret],
         input=share + "\n", capture_output=True, text=True, timeout=60 * SLOW)
     assert bob.returncode == 0, bob.stderr
-    ciphertext = bob.stdout.split()[0]
+    ciphertext = next(line.split()[1] for line in bob.stdout.splitlines()
+                      if line.startswith("ciphertext: "))
     out, err = alice.communicate(ciphertext + "\n", timeout=60 * SLOW)
     assert alice.returncode == 0, (out, err)
     with open(alice_secret, "rb") as one, open(bob_secret, "rb") as other:
