@@ -258,7 +258,7 @@ START_TEST(test_bad_key)
 			for (size_t i = 0; i < N_MAX; i++)
 				bad.decaps[i].trusted = false;
 			if (at % 3 == 0)
-				bad.pair[who].secret[h_at + at % 32] ^= 0x10;
+				bad.pair[who].secret[h_at + 31 - at] ^= 0x10;
 			if (at % 3 == 1)
 				bad.pair[who].ek[at * 7 % info->share_bytes] ^= 1;
 			if (at % 3 == 2)

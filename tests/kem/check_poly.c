@@ -258,6 +258,23 @@ basemul_is_wrong(const struct backend *backend, unsigned k)
 }
 
 static unsigned
+tomont_is_wrong(const struct backend *backend)
+{
+	struct poly p, before;
+	unsigned wrong = 0;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		fill(p.c, round, -8 * Q, 8 * Q);
+		before = p;
+		backend->tomont(p.c);
+		wrong += out_of_range(&p, Q);
+		for (unsigned i = 0; i < N; i++)
+			wrong += mod(p.c[i]) != mod((long long)before.c[i] * R);
+	}
+	return wrong;
+}
+
+static unsigned
 sums_are_wrong(const struct backend *backend)
 {
 	struct poly a, b, r;
@@ -327,6 +344,7 @@ START_TEST(test_basemul)
 {
 	for (unsigned k = 2; k <= 4; k++)
 		ck_assert_uint_eq(basemul_is_wrong(test_backend(), k), 0);
+	ck_assert_uint_eq(tomont_is_wrong(test_backend()), 0);
 }
 END_TEST
 
