@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* After fork() each process has its own connection, its own keys, its own randomness. */
+/*
+ * After fork() each process has its own connection, its own keys, its own randomness.
+ */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,6 +216,7 @@ START_TEST(children_draw_their_own)
 			    memcmp(draws[i].ct + 1088, draws[j].ct + 1088, 32), 0);
 		}
 	}
+	mlkemclient_key_free(client, key);
 	mlkemclient_free(client);
 }
 END_TEST

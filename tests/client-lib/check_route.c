@@ -92,7 +92,9 @@ START_TEST(silent_daemon_is_left_alone)
 	peer_start(&peer, script_silent);
 	client = client_of(&peer, false, 400000);
 
-	/* The first call waits half its deadline, and is done here in the other half. */
+	/*
+	 * The first call waits half its deadline, and is done here in the other half.
+	 */
 	start = real_us();
 	ck_assert_int_eq(keygen_where(client), BY_LOCAL);
 	ck_assert_uint_ge(real_us() - start, 190000);

@@ -65,8 +65,8 @@ bool is_zero(const void *p, size_t len);
 
 /*
  * One X25519MLKEM768 encapsulation at the peer, of a share made of tag. Returns what
- * mlkemclient_encaps() did (outputs are zero on an error), or PEER_FOREIGN if the secret
- * is not tag's own.
+ * mlkemclient_encaps() did (outputs are zero on an error), or PEER_FOREIGN if the
+ * secret is not tag's own.
  */
 enum { PEER_FOREIGN = 1 };
 int peer_encaps(struct mlkemclient *client, uint32_t tag);
