@@ -8,7 +8,7 @@ anything else is one case by its exit status. 77 is a skip, whose reason is the 
 line that the test printed. A test that ran nothing is a failure.
 
   runner.py run --build DIR --label NAME --results FILE [--suite S]...
-            [--only RE] [--skip RE] [--env NAME=VALUE]...
+            [--only RE] [--skip RE] [--elsewhere RE] [--env NAME=VALUE]...
   runner.py faults --build DIR --results FILE --list FILE --source DIR
   runner.py note --results FILE --label NAME --suite S --skipped REASON
   runner.py report --results FILE [--strict]
@@ -31,7 +31,7 @@ SKIPPED = 77
 CHECK_LINE = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.M)
 CHECK_BAD = re.compile(r"^\S+:\d+:[FE]:.*$", re.M)
 TAP_LINE = re.compile(r"^(ok|not ok)\b *\d* *-? *(.*)$", re.M)
-PLANTED_CASE = re.compile(r"^test_planted\w*\[([a-z0-9-]+)\]$")
+PLANTED_CASE = re.compile(r"^test_\w*planted\w*\[(.+)\]$")
 TAP_SKIP = re.compile(r"#\s*skip\b[:\s]*(.*)", re.I)
 
 
@@ -111,11 +111,13 @@ def suites_of(test):
     return [s.split(":")[-1] for s in test["suite"]] or ["other"]
 
 
-def run_program(build, test, log, junit, extra_env, timeout_scale):
+def run_program(build, test, log, junit, extra_env, timeout_scale, cases=""):
     env = dict(os.environ)
     env.update(test["env"] if isinstance(test["env"], dict) else {})
     env.update(extra_env)
     env["PYTEST_ADDOPTS"] = f"--junitxml={junit} -p no:cacheprovider"
+    if cases:
+        env["PYTEST_ADDOPTS"] += f" -x -k '{cases}'"
     timeout = (test.get("timeout") or 600) * timeout_scale
     start = time.monotonic()
     with open(log, "wb") as sink:
@@ -166,6 +168,9 @@ def command_run(args):
         junit.unlink(missing_ok=True)
         status, text, seconds = run_program(build, test, log, junit, extra, args.timeout_scale)
         out = judge(test["name"], status, text, junit)
+        if args.elsewhere:
+            # What another build of this run does is left out here, not skipped.
+            out.skipped = [s for s in out.skipped if not re.search(args.elsewhere, s[1])]
         record(args.results, {
             "label": args.label, "suite": suite, "backend": backend,
             "name": test["name"], "passed": out.passed, "failed": out.failed,
@@ -200,58 +205,79 @@ def faults_in(source):
     return names
 
 
+def planted_by_itself(args, fault, name):
+    """That test plants the fault and passes only if it is seen: it has passed."""
+    ran = [r for r in read(args.results)
+           if r.get("name") == name and r["label"] == args.label and r["passed"]]
+    # pytest tells the case; of Check's programs the whole has to pass and to name it.
+    if any(case == fault or case.startswith(fault + "-")
+           for r in ran for case in r.get("planted", [])):
+        return True, "planted and seen in that test"
+    passed = [r for r in ran if not r["failed"]]
+    named = False
+    if passed:
+        quoted = re.compile(rf'"[^"\n]*\b{fault}\b[^"\n]*"')
+        named = any(quoted.search(path.read_text()) for path in
+                    (pathlib.Path(args.source) / "tests").rglob("*.[ch]"))
+    if not named:
+        return False, "not seen" if passed else "that test has not passed"
+    return True, "planted and seen in that test"
+
+
+def planted_from_outside(args, build, tests, fault, name, cases):
+    """The test runs with the fault and has to fail: by a check, not by a timeout."""
+    if name not in tests:
+        return False, "no such test"
+    stem = safe(f"fault-{fault}-{name}")
+    log, junit = build / "test-logs" / f"{stem}.log", build / "test-logs" / f"{stem}.xml"
+    junit.unlink(missing_ok=True)
+    env = {"MLKEMD_FAULT": fault}
+    status, text, _ = run_program(build, tests[name], log, junit, env,
+                                  args.timeout_scale, cases)
+    out = judge(name, status, text, junit)
+    caught = bool(out.failed) and status != SKIPPED and isinstance(status, int)
+    return caught, f"{len(out.failed)} cases failed" if caught else f"status {status}"
+
+
 def command_faults(args):
-    """Each fault of the list is planted and its test has to fail for it."""
-    build, source = pathlib.Path(args.build), pathlib.Path(args.source)
-    logs = (build / "test-logs").absolute()
-    logs.mkdir(exist_ok=True)
+    """Each fault of the list is planted and its test has to see it.
+
+    A line: fault, test, how, cases (tab-separated). how is "outside" (the named cases of
+    the test run with the fault in their environment and have to fail), "inside" (the test
+    plants it itself) or "helper" (no fault but a way to reach some state).
+    """
+    build, source = pathlib.Path(args.build).absolute(), pathlib.Path(args.source)
+    (build / "test-logs").mkdir(exist_ok=True)
     tests = {t["name"]: t for t in tests_of(build)}
     listed, bad = set(), 0
 
-    def plant(fault, name, how):
-        if how == "self":
-            # That test plants it itself and passes only if it is seen.
-            passed = any(r.get("name") == name and r["label"] == args.label
-                         and fault in r.get("planted", [])
-                         for r in read(args.results))
-            return passed, "by its own search"
-        if name not in tests:
-            return False, "no such test"
-        stem = safe(f"fault-{fault}-{name}")
-        log, junit = logs / f"{stem}.log", logs / f"{stem}.xml"
-        junit.unlink(missing_ok=True)
-        env = {"MLKEMD_FAULT": fault}
-        status, text, _ = run_program(build, tests[name], log, junit, env, args.timeout_scale)
-        out = judge(name, status, text, junit)
-        # Timeouts and skips are no evidence; a crash is, a failed check is.
-        caught = bool(out.failed) and status != SKIPPED and isinstance(status, int)
-        return caught, f"{len(out.failed)} failed" if caught else f"status {status}"
+    def tell(fault, name, caught, detail, seconds):
+        record(args.results, {
+            "label": args.label, "suite": "faults", "backend": "generic",
+            "fault": fault, "name": name, "detail": detail, "passed": int(caught),
+            "skipped": [], "seconds": seconds, "log": "-",
+            "failed": [] if caught else [f"{fault}: {detail} ({name})"]})
+        if not caught:
+            print(f"FAILED {args.label}: planted fault {fault}: {detail} ({name})")
+        return not caught
 
     for line in pathlib.Path(args.list).read_text().splitlines():
         if not line.strip() or line.startswith("#"):
             continue
-        fault, name, how = (line.split("\t") + ["planted"])[:3]
+        fault, name, how, cases = (line.split("\t") + ["", ""])[:4]
         listed.add(fault)
-        if how == "helper":
-            continue
         start = time.monotonic()
-        caught, detail = plant(fault, name, how)
-        bad += not caught
-        record(args.results, {
-            "label": args.label, "suite": "faults", "backend": "generic", "fault": fault,
-            "name": name, "detail": detail, "passed": int(caught), "skipped": [],
-            "failed": [] if caught else [f"{fault} was not seen by {name}"],
-            "seconds": time.monotonic() - start, "log": "-"})
-        if not caught:
-            print(f"FAILED {args.label}: planted fault {fault} was not seen by {name}")
+        if how == "inside":
+            caught, detail = planted_by_itself(args, fault, name)
+        elif how == "outside":
+            caught, detail = planted_from_outside(args, build, tests, fault, name, cases)
+        elif how == "helper":
+            continue
+        else:
+            caught, detail = False, f"what is {how}?"
+        bad += tell(fault, name, caught, detail, time.monotonic() - start)
     for fault in sorted(faults_in(source) - listed):
-        bad += 1
-        record(args.results, {
-            "label": args.label, "suite": "faults", "backend": "generic", "fault": fault,
-            "name": "-", "detail": "in no list", "passed": 0, "skipped": [],
-            "failed": [f"{fault} stands in the code and in no list"], "seconds": 0,
-            "log": "-"})
-        print(f"FAILED {args.label}: planted fault {fault} is not in {args.list}")
+        bad += tell(fault, "-", False, f"stands in the code and not in {args.list}", 0)
     return 1 if bad else 0
 
 
@@ -332,6 +358,7 @@ def main():
     parser.add_argument("--suite", action="append", default=[])
     parser.add_argument("--skip", default="")
     parser.add_argument("--only", default="")
+    parser.add_argument("--elsewhere", default="")
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--timeout-scale", type=float, default=1.0)
