@@ -26,13 +26,13 @@ static bool
 groups_allowed(int fd, const struct config_ids *allowed)
 {
 	socklen_t len = 0;
-	gid_t *groups;
+	gid_t *groups, none;
 	bool found = false;
 
 	if (!allowed->n)
 		return false;
 	/* The first call fails with ERANGE and tells the size. */
-	getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len);
+	getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, &none, &len);
 	if (!len || len > PEER_GROUPS_MAX * sizeof(*groups))
 		return false;
 	groups = malloc(len);
@@ -66,12 +66,13 @@ static void
 user_name(uid_t uid, char *name, size_t size)
 {
 	FILE *file = fopen("/etc/passwd", "re");
-	struct passwd *user;
+	struct passwd entry = {0}, *user;
+	char line[1024];
 
 	snprintf(name, size, "not in /etc/passwd");
 	if (!file)
 		return;
-	while ((user = fgetpwent(file))) {
+	while (!fgetpwent_r(file, &entry, line, sizeof(line), &user)) {
 		if (user->pw_uid == uid) {
 			snprintf(name, size, "%s", user->pw_name);
 			break;

@@ -21,48 +21,56 @@ struct loader {
 	size_t error_size;
 };
 
+/* Reads at most size bytes. Returns 0, or a positive errno; EFBIG if there are more. */
+static int
+file_read(int fd, char *text, size_t size, size_t *lenp)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+	for (;;) {
+		ssize_t n = read(fd, text + *lenp, size - *lenp);
+
+		if (!n)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return errno;
+		if (n > 0)
+			*lenp += (size_t)n;
+		if (*lenp == size)
+			return EFBIG;
+	}
+}
+
 /* The whole of a file. Returns 0, -ENOMEM, or a positive errno. */
 static int
 file_slurp(const char *path, char **textp, size_t *lenp)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = 0;
-	char *text = malloc(FILE_MAX_BYTES + 1);
-	struct stat st;
-	size_t len = 0;
-	ssize_t n;
+	char *text;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err;
 
 	if (fd < 0)
-		err = errno;
-	else if (!text)
-		err = -ENOMEM;
-	else if (fstat(fd, &st))
-		err = errno;
-	else if (!S_ISREG(st.st_mode))
-		err = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
-	while (!err && (n = read(fd, text + len, FILE_MAX_BYTES + 1 - len)) != 0) {
-		if (n > 0)
-			len += (size_t)n;
-		else if (errno != EINTR)
-			err = errno;
-		if (len > FILE_MAX_BYTES)
-			err = EFBIG;
-	}
-	if (fd >= 0)
-		close(fd);
+		return errno;
+	*lenp = 0;
+	text = malloc(FILE_MAX_BYTES + 1);
+	err = text ? file_read(fd, text, FILE_MAX_BYTES + 1, lenp) : -ENOMEM;
+	close(fd);
 	if (err) {
 		free(text);
 		return err;
 	}
 	*textp = text;
-	*lenp = len;
 	return 0;
 }
 
 static int
 loader_file(struct loader *loader, const char *path, bool required)
 {
-	char *text;
-	size_t len;
+	char *text = NULL;
+	size_t len = 0;
 	int r = file_slurp(path, &text, &len);
 
 	if ((r == ENOENT || r == ENOTDIR) && !required)

@@ -3,16 +3,14 @@
 
 #include <string.h>
 
-#define KEY(section, name, type, field, min, max, initial, allowed)                \
+#define ROW(section_, name_, type_, field, min_, max_, initial_, allowed_, fixed_) \
  {                                                                                 \
-  section, name, type, offsetof(struct config, field), min, max, initial, allowed, \
-      false                                                                        \
+  .section = section_, .name = name_, .type = type_,                               \
+  .offset = offsetof(struct config, field), .min = min_, .max = max_,              \
+  .initial = initial_, .allowed = allowed_, .fixed = fixed_                        \
  }
-#define FIXED(section, name, type, field, min, max, initial, allowed)              \
- {                                                                                 \
-  section, name, type, offsetof(struct config, field), min, max, initial, allowed, \
-      true                                                                         \
- }
+#define KEY(...)   ROW(__VA_ARGS__, false)
+#define FIXED(...) ROW(__VA_ARGS__, true)
 
 #define SECOND_MS 1000u
 #define SECOND_US 1000000u

@@ -29,12 +29,12 @@ enum config_type {
 
 struct config_key {
 	const char *section, *name;
-	enum config_type type;
 	size_t offset;     /* in struct config */
 	uint64_t min, max; /* in the field's unit */
 	const char *initial;
 	const char *allowed; /* what a mistake's message says */
-	bool fixed;          /* takes effect at a restart only */
+	enum config_type type;
+	bool fixed; /* takes effect at a restart only */
 };
 
 extern const struct config_key config_keys[];

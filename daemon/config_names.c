@@ -48,11 +48,14 @@ name_look_up(
 	uint32_t id = 0;
 
 	if (is_group) {
+		/* No thread runs yet. */
+		/* cppcheck-suppress getgrnamCalled */
 		struct group *group = getgrnam(name);
 
 		exists = group;
 		id = group ? group->gr_gid : 0;
 	} else {
+		/* cppcheck-suppress getpwnamCalled */
 		struct passwd *user = getpwnam(name);
 
 		exists = user;

@@ -2,7 +2,7 @@
 #include "control.h"
 
 #include <errno.h>
-#include <sys/mman.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -110,16 +110,12 @@ control_init(struct control *control, struct event_base *base,
     const struct config *config, const struct codec_about *about,
     const struct control_ops *ops, void *owner)
 {
-	size_t size = CONTROL_MEMORY_BYTES;
-
 	control->ops = ops;
 	control->owner = owner;
-	control->memory = mmap(
-	    NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (control->memory == MAP_FAILED) {
-		control->memory = NULL;
+	/* Not in the arena: no secret is asked for here. Pages come as they are used. */
+	control->memory = calloc(1, CONTROL_MEMORY_BYTES);
+	if (!control->memory)
 		return -ENOMEM;
-	}
 	mem_init(&control->mem, control->memory + CONTROL_SLAB_BYTES, CODEC_MEM_BYTES);
 	if (slab_init(&control->slab, control->memory, CONTROL_SLAB_BYTES))
 		return -ENOMEM;
@@ -148,8 +144,7 @@ control_fini(struct control *control)
 	conn_set_fini(&control->conns);
 	if (control->slab.blocks)
 		slab_fini(&control->slab);
-	if (control->memory)
-		munmap(control->memory, CONTROL_MEMORY_BYTES);
+	free(control->memory);
 	control->memory = NULL;
 }
 

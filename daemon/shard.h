@@ -52,28 +52,29 @@ struct shard_common {
 };
 
 struct shard {
-	/* Levels for main; the shard writes them (but for metrics: see metrics.h). */
-	_Alignas(64) _Atomic uint64_t serial; /* of the last record carried out */
+	struct metrics_shard metrics;
+
+	/* Levels for main; the shard writes them. */
+	_Atomic uint64_t serial;             /* of the last record carried out */
+	_Atomic(const char *) selftest_step; /* static; that failed last, or NULL */
+	_Atomic uint64_t n_ended;            /* connections */
+	_Atomic uint64_t
+	    busy_until_us; /* the end of the 100 ms that are meant in ... */
+	_Atomic uint32_t busy_permille; /* ... how busy it was */
 	_Atomic int failed;   /* a KEM_FAIL_... or negative errno: main must stop */
 	_Atomic bool ended;   /* the thread is about to return */
 	_Atomic bool drained; /* draining, and no handle and no answer is left */
-	_Atomic(const char *) selftest_step; /* static; that failed last, or NULL */
-	_Atomic uint64_t n_ended;            /* connections */
-	_Atomic uint32_t busy_permille;      /* of the last 100 ms ... */
-	_Atomic uint64_t busy_until_us;      /* ... that ended then */
-
-	struct metrics_shard metrics;
 
 	/* main's */
+	bool running;
 	uint32_t index;
+	int pipe_write;
 	const struct shard_common *common;
 	pthread_t thread;
-	bool running;
-	int pipe_write;
-	uint32_t n_taken_over; /* connections passed to it */
 
 	/* the shard's */
 	int pipe_read;
+	bool quit;
 	struct event_base *base;
 	struct event pipe_event;
 	struct secmem secmem;
@@ -86,7 +87,6 @@ struct shard {
 	struct service service;
 	struct conn_set conns;
 	const struct config *config;
-	bool quit;
 	uint64_t window_us, window_busy_us; /* since when; how much of it */
 	int64_t suspended_us; /* CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC */
 };

@@ -193,7 +193,7 @@ shard_fini(struct shard *shard)
 			close(shard->pipe_write);
 	}
 	secmem_fini(&shard->secmem);
-	*shard = (struct shard){0};
+	memset(shard, 0, sizeof(*shard));
 }
 
 bool
