@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/*
- * Where a call is worked: by the daemon, by a second try of it, or here; and how long a
- * daemon that is silent, draining or unwilling is left alone.
- */
+/* Where a call is worked: by the daemon, by a second try of it, or here. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "peer.h"
@@ -16,185 +12,7 @@
 #define CT        1088
 #define PLENTY_US 5000000u
 
-/* The real clock, and what the test adds to it. */
-static uint64_t clock_ahead_us;
-
-static uint64_t
-clock_moved(void *arg)
-{
-	struct timespec ts;
-
-	(void)arg;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u +
-	       clock_ahead_us;
-}
-
-static uint64_t
-real_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
-
-static struct mlkemclient *
-client_of(const struct peer *peer, bool require, uint32_t deadline_us)
-{
-	struct mlkemclient *client = peer_client(peer, require, deadline_us);
-
-	client->clock = clock_moved;
-	return client;
-}
-
 static uint8_t share[SHARE];
-
-static int
-keygen(struct mlkemclient *client, struct mlkemclient_key **keyp)
-{
-	return mlkemclient_keygen(client, ALG, share, SHARE, keyp);
-}
-
-/* One key, freed at once; says who made it. */
-enum { BY_DAEMON = 1, BY_LOCAL = 2 };
-static int
-keygen_where(struct mlkemclient *client)
-{
-	struct mlkemclient_key *key;
-	int err = keygen(client, &key), where;
-
-	if (err != 0)
-		return err;
-	where = mlkemclient_key_in_daemon(key) ? BY_DAEMON : BY_LOCAL;
-	mlkemclient_key_free(client, key);
-	return where;
-}
-
-static void
-script_silent(int fd, struct peer_counts *counts)
-{
-	Mlkemd__V1__Request *request;
-
-	peer_greet(fd, counts);
-	while ((request = peer_read(fd, counts)) != NULL)
-		if (atomic_load(&counts->step) == 1)
-			peer_answer(fd, request);
-}
-
-START_TEST(silent_daemon_is_left_alone)
-{
-	struct peer peer;
-	struct mlkemclient *client;
-	struct mlkemclient_counts counts;
-	uint64_t start;
-
-	peer_start(&peer, script_silent);
-	client = client_of(&peer, false, 400000);
-
-	/*
-	 * The first call waits half its deadline, and is done here in the other half.
-	 */
-	start = real_us();
-	ck_assert_int_eq(keygen_where(client), BY_LOCAL);
-	ck_assert_uint_ge(real_us() - start, 190000);
-	ck_assert_uint_le(real_us() - start, 400000);
-	ck_assert_uint_eq(atomic_load(&peer.counts->jobs), 1);
-
-	/* For a second nothing is asked, and nothing waits. */
-	for (int i = 0; i < 10; i++)
-		ck_assert_int_eq(keygen_where(client), BY_LOCAL);
-	ck_assert_uint_eq(atomic_load(&peer.counts->jobs), 1);
-
-	/* Then one probe, shorter than a call; after it 2 s, 4 s ... 30 s. */
-	for (uint64_t pause = 1; pause <= 64; pause *= 2) {
-		uint64_t pause_us = (pause < 30 ? pause : 30) * 1000000u;
-		unsigned jobs = atomic_load(&peer.counts->jobs);
-
-		clock_ahead_us += pause_us - 300000;
-		ck_assert_int_eq(keygen_where(client), BY_LOCAL);
-		ck_assert_uint_eq(atomic_load(&peer.counts->jobs), jobs);
-		clock_ahead_us += 300000;
-		start = real_us();
-		ck_assert_int_eq(keygen_where(client), BY_LOCAL);
-		ck_assert_uint_le(real_us() - start, 190000);
-		ck_assert_uint_eq(atomic_load(&peer.counts->jobs), jobs + 1);
-		ck_assert_int_eq(keygen_where(client), BY_LOCAL);
-		ck_assert_uint_eq(atomic_load(&peer.counts->jobs), jobs + 1);
-	}
-
-	/* It answers again: the probe brings it back, and the next pause is 1 s. */
-	atomic_store(&peer.counts->step, 1);
-	clock_ahead_us += 30000000;
-	ck_assert_int_eq(keygen_where(client), BY_DAEMON);
-	ck_assert_int_eq(keygen_where(client), BY_DAEMON);
-	ck_assert_int_eq(client->breaker.error, 0);
-
-	mlkemclient_get_counts(client, &counts);
-	ck_assert_uint_eq(counts.timeouts, 8);
-	ck_assert_uint_eq(counts.by_daemon, 2);
-	ck_assert_uint_eq(counts.by_local, counts.fallbacks);
-	mlkemclient_free(client);
-	peer_stop(&peer);
-}
-END_TEST
-
-START_TEST(required_daemon_that_is_silent)
-{
-	struct peer peer;
-	struct mlkemclient *client;
-	uint64_t start;
-
-	peer_start(&peer, script_silent);
-	client = client_of(&peer, true, 100000);
-	start = real_us();
-	ck_assert_int_eq(keygen_where(client), MLKEMCLIENT_E_TIMEOUT);
-	ck_assert_uint_ge(real_us() - start, 95000);
-	start = real_us();
-	ck_assert_int_eq(keygen_where(client), MLKEMCLIENT_E_UNAVAILABLE);
-	ck_assert_uint_le(real_us() - start, 50000);
-	ck_assert(is_zero(share, SHARE));
-	ck_assert_uint_eq(atomic_load(&peer.counts->jobs), 1);
-
-	/* A ping asks nevertheless, and brings it back. */
-	atomic_store(&peer.counts->step, 1);
-	ck_assert_int_eq(mlkemclient_ping(client), 0);
-	ck_assert_int_eq(keygen_where(client), BY_DAEMON);
-	mlkemclient_free(client);
-	peer_stop(&peer);
-}
-END_TEST
-
-/* A key there can't be used elsewhere: it is asked for as long as its connection is. */
-START_TEST(key_in_silent_daemon)
-{
-	static const uint8_t ciphertext[CT];
-	struct mlkemclient_key *key;
-	struct peer peer;
-	struct mlkemclient *client;
-	uint8_t secret[32];
-
-	peer_start(&peer, script_silent);
-	atomic_store(&peer.counts->step, 1);
-	client = client_of(&peer, false, 20000);
-	client->deadline_us = PLENTY_US;
-	ck_assert_int_eq(keygen(client, &key), 0);
-	ck_assert(mlkemclient_key_in_daemon(key));
-	client->deadline_us = 20000;
-	atomic_store(&peer.counts->step, 0);
-	for (int i = 0; i < 3; i++)
-		ck_assert_int_eq(
-		    mlkemclient_decaps(client, key, ciphertext, CT, secret, 32),
-		    MLKEMCLIENT_E_TIMEOUT);
-	ck_assert_int_eq(mlkemclient_decaps(client, key, ciphertext, CT, secret, 32),
-	    MLKEMCLIENT_E_KEY_GONE);
-	ck_assert_uint_eq(atomic_load(&peer.counts->jobs), 4);
-	ck_assert_uint_eq(atomic_load(&peer.counts->connections), 1);
-	mlkemclient_key_free(client, key);
-	mlkemclient_free(client);
-	peer_stop(&peer);
-}
-END_TEST
 
 static uint32_t status_now;
 
@@ -211,79 +29,6 @@ script_status(int fd, struct peer_counts *counts)
 			peer_refuse(fd, request, status_now);
 }
 
-START_TEST(draining_daemon_is_asked_again_each_second)
-{
-	struct peer peer;
-	struct mlkemclient *client;
-
-	status_now = MLKEMD__V1__STATUS__DRAINING;
-	peer_start(&peer, script_status);
-	client = client_of(&peer, false, PLENTY_US);
-	for (unsigned i = 1; i <= 5; i++) {
-		ck_assert_int_eq(keygen_where(client), BY_LOCAL);
-		ck_assert_int_eq(keygen_where(client), BY_LOCAL);
-		ck_assert_uint_eq(atomic_load(&peer.counts->jobs), i);
-		clock_ahead_us += 1000000;
-	}
-	atomic_store(&peer.counts->step, 1);
-	ck_assert_int_eq(keygen_where(client), BY_DAEMON);
-	mlkemclient_free(client);
-	peer_stop(&peer);
-}
-END_TEST
-
-static void
-says_draining(Mlkemd__V1__Response *response)
-{
-	static Mlkemd__V1__Load load = MLKEMD__V1__LOAD__INIT;
-
-	load.draining = 1;
-	response->load = &load;
-}
-
-/* Draining begins after the first answer; keys that live still decapsulate. */
-static void
-script_draining(int fd, struct peer_counts *counts)
-{
-	Mlkemd__V1__Request *request;
-
-	peer_greet(fd, counts);
-	while ((request = peer_read(fd, counts)) != NULL) {
-		bool draining = atomic_load(&counts->step) == 1;
-		size_t len;
-		uint8_t *frame =
-		    peer_reply(request, draining ? says_draining : NULL, &len);
-
-		peer_write(fd, frame, len);
-	}
-}
-
-START_TEST(any_answer_may_say_draining)
-{
-	static const uint8_t ciphertext[CT];
-	struct mlkemclient_key *first, *second;
-	struct peer peer;
-	struct mlkemclient *client;
-	uint8_t secret[32];
-
-	peer_start(&peer, script_draining);
-	client = client_of(&peer, false, PLENTY_US);
-	ck_assert_int_eq(keygen(client, &first), 0);
-	ck_assert_int_eq(keygen(client, &second), 0);
-	atomic_store(&peer.counts->step, 1);
-	ck_assert_int_eq(
-	    mlkemclient_decaps(client, first, ciphertext, CT, secret, 32), 0);
-	ck_assert_int_eq(keygen_where(client), BY_LOCAL);
-	ck_assert_int_eq(
-	    mlkemclient_decaps(client, second, ciphertext, CT, secret, 32), 0);
-	ck_assert_uint_eq(atomic_load(&peer.counts->jobs), 4);
-	mlkemclient_key_free(client, first);
-	mlkemclient_key_free(client, second);
-	mlkemclient_free(client);
-	peer_stop(&peer);
-}
-END_TEST
-
 START_TEST(overload_is_worked_here)
 {
 	struct peer peer;
@@ -291,13 +36,13 @@ START_TEST(overload_is_worked_here)
 
 	status_now = MLKEMD__V1__STATUS__RESOURCE_EXHAUSTED;
 	peer_start(&peer, script_status);
-	client = client_of(&peer, false, PLENTY_US);
+	client = peer_client(&peer, false, PLENTY_US);
 	for (unsigned i = 1; i <= 3; i++) {
-		ck_assert_int_eq(keygen_where(client), BY_LOCAL);
+		ck_assert_int_eq(peer_keygen_where(client), PEER_BY_LOCAL);
 		ck_assert_uint_eq(atomic_load(&peer.counts->jobs), i);
 	}
 	client->require = true;
-	ck_assert_int_eq(keygen_where(client), MLKEMCLIENT_E_EXHAUSTED);
+	ck_assert_int_eq(peer_keygen_where(client), MLKEMCLIENT_E_EXHAUSTED);
 	mlkemclient_free(client);
 	peer_stop(&peer);
 }
@@ -315,7 +60,7 @@ START_TEST(refused_input_is_not_worked_here)
 
 	status_now = statuses[_i];
 	peer_start(&peer, script_status);
-	client = client_of(&peer, false, PLENTY_US);
+	client = peer_client(&peer, false, PLENTY_US);
 	ck_assert_int_lt(peer_encaps(client, 1), 0);
 	mlkemclient_get_counts(client, &counts);
 	ck_assert_uint_eq(counts.by_local, 0);
@@ -324,7 +69,7 @@ START_TEST(refused_input_is_not_worked_here)
 
 	status_now = MLKEMD__V1__STATUS__EXPORT_DISABLED;
 	peer_start(&peer, script_status);
-	client = client_of(&peer, false, PLENTY_US);
+	client = peer_client(&peer, false, PLENTY_US);
 	ck_assert_int_eq(mlkemclient_keygen_export(client, ALG, share, SHARE,
 			     private_key, sizeof(private_key)),
 	    MLKEMCLIENT_E_NO_EXPORT);
@@ -369,7 +114,7 @@ START_TEST(items_go_where_they_can)
 	struct mlkemclient_counts counts;
 
 	peer_start(&peer, script_full_at_second);
-	client = client_of(&peer, false, PLENTY_US);
+	client = peer_client(&peer, false, PLENTY_US);
 	for (int i = 0; i < 3; i++)
 		items[i].share = shares[i];
 	ck_assert_int_eq(mlkemclient_keygen_batch(client, ALG, items, 3), 0);
@@ -418,14 +163,14 @@ START_TEST(lost_connection_is_followed_by_one_new)
 	uint8_t secret[32];
 
 	peer_start(&peer, script_one_job);
-	client = client_of(&peer, true, PLENTY_US);
+	client = peer_client(&peer, true, PLENTY_US);
 	for (uint32_t i = 1; i <= 20; i++) {
 		ck_assert_int_eq(peer_encaps(client, i), 0);
 		ck_assert_uint_eq(atomic_load(&peer.counts->connections), i);
 		ck_assert_uint_eq(atomic_load(&peer.counts->jobs), i);
 	}
 	/* The key of a lost connection is gone, without a new one. */
-	ck_assert_int_eq(keygen(client, &key), 0);
+	ck_assert_int_eq(mlkemclient_keygen(client, ALG, share, SHARE, &key), 0);
 	usleep(20000);
 	ck_assert_int_eq(mlkemclient_decaps(client, key, ciphertext, CT, secret, 32),
 	    MLKEMCLIENT_E_KEY_GONE);
@@ -458,7 +203,7 @@ START_TEST(second_loss_is_the_end)
 	struct mlkemclient *client;
 
 	peer_start(&peer, script_no_job);
-	client = client_of(&peer, true, PLENTY_US);
+	client = peer_client(&peer, true, PLENTY_US);
 	ck_assert_int_eq(peer_encaps(client, 1), MLKEMCLIENT_E_UNAVAILABLE);
 	ck_assert_uint_eq(atomic_load(&peer.counts->jobs), 1);
 	ck_assert_int_eq(mlkemclient_ping(client), 0);
@@ -478,13 +223,13 @@ START_TEST(no_daemon_at_all)
 	struct mlkemclient_counts counts;
 
 	ck_assert_int_eq(mlkemclient_new(&client, &opts), 0);
-	ck_assert_int_eq(keygen_where(client), BY_LOCAL);
+	ck_assert_int_eq(peer_keygen_where(client), PEER_BY_LOCAL);
 	mlkemclient_get_counts(client, &counts);
 	ck_assert_uint_eq(counts.fallbacks, 1);
 	ck_assert_uint_eq(counts.connects, 0);
 	ck_assert_int_eq(mlkemclient_ping(client), MLKEMCLIENT_E_UNAVAILABLE);
 	client->require = true;
-	ck_assert_int_eq(keygen_where(client), MLKEMCLIENT_E_UNAVAILABLE);
+	ck_assert_int_eq(peer_keygen_where(client), MLKEMCLIENT_E_UNAVAILABLE);
 	ck_assert_ptr_nonnull(
 	    strstr(mlkemclient_last_message(client), "No such file or directory"));
 	mlkemclient_free(client);
@@ -498,15 +243,15 @@ START_TEST(fallbacks_are_told_in_hello)
 
 	status_now = MLKEMD__V1__STATUS__RESOURCE_EXHAUSTED;
 	peer_start(&peer, script_status);
-	client = client_of(&peer, false, PLENTY_US);
+	client = peer_client(&peer, false, PLENTY_US);
 	for (int i = 0; i < 5; i++)
-		ck_assert_int_eq(keygen_where(client), BY_LOCAL);
+		ck_assert_int_eq(peer_keygen_where(client), PEER_BY_LOCAL);
 	ck_assert_uint_eq(atomic_load(&peer.counts->fallbacks), 0);
 	link_close(client);
-	ck_assert_int_eq(keygen_where(client), BY_LOCAL);
+	ck_assert_int_eq(peer_keygen_where(client), PEER_BY_LOCAL);
 	ck_assert_uint_eq(atomic_load(&peer.counts->fallbacks), 5);
 	link_close(client);
-	ck_assert_int_eq(keygen_where(client), BY_LOCAL);
+	ck_assert_int_eq(peer_keygen_where(client), PEER_BY_LOCAL);
 	ck_assert_uint_eq(atomic_load(&peer.counts->fallbacks), 1);
 	mlkemclient_free(client);
 	peer_stop(&peer);
@@ -520,8 +265,8 @@ START_TEST(unused_keys_are_released)
 	struct mlkemclient *client;
 
 	peer_start(&peer, peer_honest);
-	client = client_of(&peer, true, PLENTY_US);
-	ck_assert_int_eq(keygen(client, &key), 0);
+	client = peer_client(&peer, true, PLENTY_US);
+	ck_assert_int_eq(mlkemclient_keygen(client, ALG, share, SHARE, &key), 0);
 	mlkemclient_key_free(client, key);
 	ck_assert_uint_eq(atomic_load(&peer.counts->releases), 1);
 	mlkemclient_free(client);
@@ -539,11 +284,6 @@ main(void)
 
 	suite_add_tcase(suite, tc);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, silent_daemon_is_left_alone);
-	tcase_add_test(tc, required_daemon_that_is_silent);
-	tcase_add_test(tc, key_in_silent_daemon);
-	tcase_add_test(tc, draining_daemon_is_asked_again_each_second);
-	tcase_add_test(tc, any_answer_may_say_draining);
 	tcase_add_test(tc, overload_is_worked_here);
 	tcase_add_loop_test(tc, refused_input_is_not_worked_here, 0, 3);
 	tcase_add_test(tc, items_go_where_they_can);

@@ -42,12 +42,21 @@ void peer_stop(struct peer *peer);
 struct mlkemclient *peer_client(
     const struct peer *peer, bool require, uint32_t deadline_us);
 
+/* The real clock; what a handle of peer_client() sees is ahead of it by this. */
+uint64_t peer_now_us(void);
+extern uint64_t peer_clock_ahead_us;
+
+/* One ML-KEM-768 key, freed at once. Returns who made it, or the error. */
+enum { PEER_BY_DAEMON = 1, PEER_BY_LOCAL = 2 };
+int peer_keygen_where(struct mlkemclient *client);
+
 /* For scripts. Reads one whole request; NULL when the client has gone. */
 Mlkemd__V1__Request *peer_read(int fd, struct peer_counts *counts);
 
 /* The honest answer as a frame; tamper may change the message before it is packed. */
 uint8_t *peer_reply(const Mlkemd__V1__Request *request,
     void (*tamper)(Mlkemd__V1__Response *response), size_t *lenp);
+uint8_t *peer_frame_of(const Mlkemd__V1__Response *response, size_t *lenp);
 void peer_write(int fd, const void *data, size_t len);
 void peer_answer(int fd, const Mlkemd__V1__Request *request);
 void peer_refuse(int fd, const Mlkemd__V1__Request *request, uint32_t status);
