@@ -195,6 +195,12 @@ print_shares(enum mlkemclient_alg alg, int n)
 	printf("end\n");
 }
 
+static int
+number(const char *text)
+{
+	return (int)strtol(text, NULL, 10);
+}
+
 static void
 obey(const char *command, const char *arg1, const char *arg2)
 {
@@ -228,13 +234,13 @@ obey(const char *command, const char *arg1, const char *arg2)
 			printf("ok\n");
 		mlkemclient_wipe(secret, sizeof(secret));
 	} else if (!strcmp(command, "loop")) {
-		r = loop(atoi(arg1), alg, &failed, &longest);
+		r = loop(number(arg1), alg, &failed, &longest);
 		printf("done %d %d %d %" PRIu64 "\n", r > 0 ? r : 0, failed,
 		    r < 0 ? -r : 0, longest);
 	} else if (!strcmp(command, "fork")) {
-		fork_children(atoi(arg1), atoi(arg2));
+		fork_children(number(arg1), number(arg2));
 	} else if (!strcmp(command, "shares")) {
-		print_shares(alg, atoi(arg2));
+		print_shares(alg, number(arg2));
 	} else if (!strcmp(command, "ping")) {
 		r = mlkemclient_ping(client);
 		if (r)

@@ -37,6 +37,21 @@ slot_of(const uint8_t *bytes)
 	return (uint32_t)((word * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - TABLE_BITS));
 }
 
+static bool
+pattern_parse(struct pattern *p, const char *text)
+{
+	for (int i = 0; i < PATTERN_BYTES; i++) {
+		char pair[3] = {
+		    text[2 * i], text[2 * i] ? text[2 * i + 1] : '\0', '\0'};
+		char *end;
+
+		p->bytes[i] = (uint8_t)strtoul(pair, &end, 16);
+		if (end != pair + 2)
+			return false;
+	}
+	return true;
+}
+
 static void
 patterns_read(void)
 {
@@ -52,13 +67,9 @@ patterns_read(void)
 				exit(2);
 		}
 		struct pattern *p = &patterns[n_patterns];
-		for (int i = 0; i < PATTERN_BYTES; i++) {
-			unsigned byte;
-			if (sscanf(text + 2 * i, "%2x", &byte) != 1) {
-				fprintf(stderr, "line %u is not a pattern\n", line);
-				exit(2);
-			}
-			p->bytes[i] = (uint8_t)byte;
+		if (!pattern_parse(p, text)) {
+			fprintf(stderr, "line %u is not a pattern\n", line);
+			exit(2);
 		}
 		p->line = line++;
 		p->next = table[slot_of(p->bytes)];
@@ -114,9 +125,9 @@ main(int argc, char **argv)
 {
 	char path[64], line[4096];
 	uint64_t scanned = 0, unreadable = 0;
-	uint8_t *buf = malloc(CHUNK_BYTES);
+	static uint8_t buf[CHUNK_BYTES];
 
-	if (argc != 2 || !buf)
+	if (argc != 2)
 		return 2;
 	patterns_read();
 	snprintf(path, sizeof(path), "/proc/%s/maps", argv[1]);
