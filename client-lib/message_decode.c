@@ -98,6 +98,14 @@ incoming_is_honest(const struct incoming_item *in, const struct job *job)
 	return in->secret.len == job->secret_bytes;
 }
 
+/* The length was found right by incoming_is_honest(). */
+static void
+bytes_take(uint8_t *out, ProtobufCBinaryData in)
+{
+	if (out != NULL && in.data != NULL)
+		memcpy(out, in.data, in.len);
+}
+
 static void
 item_take(
     struct mlkemclient *client, struct job_item *item, const struct incoming_item *in)
@@ -106,15 +114,10 @@ item_take(
 		item->error = refusal(client, in->status, in->message);
 		return;
 	}
-	if (item->out_share != NULL)
-		memcpy(item->out_share, in->share.data, in->share.len);
-	if (item->out_private_key != NULL)
-		memcpy(
-		    item->out_private_key, in->private_key.data, in->private_key.len);
-	if (item->out_ciphertext != NULL)
-		memcpy(item->out_ciphertext, in->ciphertext.data, in->ciphertext.len);
-	if (item->out_secret != NULL)
-		memcpy(item->out_secret, in->secret.data, in->secret.len);
+	bytes_take(item->out_share, in->share);
+	bytes_take(item->out_private_key, in->private_key);
+	bytes_take(item->out_ciphertext, in->ciphertext);
+	bytes_take(item->out_secret, in->secret);
 	if (in->handle.len != 0) {
 		memcpy(item->key->handle, in->handle.data, WIRE_HANDLE_BYTES);
 		item->key->in_daemon = true;

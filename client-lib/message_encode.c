@@ -98,7 +98,7 @@ outgoing_decaps(struct outgoing *out, struct mlkemclient *client, const struct j
 	Mlkemd__V1__DecapsulateItem *items, **pointers;
 
 	items = arena_alloc(arena, n * sizeof(*items));
-	pointers = arena_alloc(arena, n * sizeof(*pointers));
+	pointers = arena_alloc(arena, n * sizeof(void *));
 	if (items == NULL || pointers == NULL)
 		return MLKEMCLIENT_E_INTERNAL;
 	for (size_t i = 0; i < job->n_items; i++) {

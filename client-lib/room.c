@@ -11,9 +11,11 @@
 int
 room_map(struct room *room, size_t size)
 {
-	void *base = mmap(
-	    NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int mode = PROT_READ | PROT_WRITE;
+	void *base;
 
+	/* cppcheck-suppress invalidFunctionArg ; -1 goes with MAP_ANONYMOUS */
+	base = mmap(NULL, size, mode, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)
 		return MLKEMCLIENT_E_INTERNAL;
 	if (madvise(base, size, MADV_DONTDUMP) != 0 ||

@@ -180,12 +180,13 @@ END_TEST
 static void
 make_path(char *path, char *dir, size_t len)
 {
-	strcpy(dir, "/tmp/mlkemd-path-XXXXXX");
+	size_t n;
+
+	snprintf(dir, 64, "/tmp/mlkemd-path-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
-	strcpy(path, dir);
-	strcat(path, "/");
-	while (strlen(path) < len)
-		strcat(path, "p");
+	n = (size_t)snprintf(path, len + 1, "%s/", dir);
+	memset(path + n, 'p', len - n);
+	path[len] = '\0';
 }
 
 START_TEST(path_lengths)

@@ -53,9 +53,9 @@ lie_one_item_less(Mlkemd__V1__Response *r)
 static void
 lie_one_item_more(Mlkemd__V1__Response *r)
 {
-	Mlkemd__V1__KeyItem **items = calloc(3, sizeof(*items));
+	Mlkemd__V1__KeyItem **items = calloc(3, sizeof(void *));
 
-	memcpy(items, r->keys->items, 2 * sizeof(*items));
+	memcpy(items, r->keys->items, 2 * sizeof(void *));
 	items[2] = items[1];
 	r->keys->items = items;
 	r->keys->n_items = 3;

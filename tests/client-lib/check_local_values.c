@@ -150,11 +150,11 @@ hkdf(const char *hash, const uint8_t *ikm, size_t ikm_len, const char *salt,
 START_TEST(kdf_against_openssl)
 {
 	static const struct {
-		unsigned hash;
 		const char *name;
+		unsigned hash;
 		uint32_t length;
-	} cases[] = {{256, "SHA256", 32}, {384, "SHA384", 48}, {256, "SHA256", 8160},
-	    {384, "SHA384", 1}};
+	} cases[] = {{"SHA256", 256, 32}, {"SHA384", 384, 48}, {"SHA256", 256, 8160},
+	    {"SHA384", 384, 1}};
 	enum mlkemclient_alg alg = MLKEMCLIENT_X25519MLKEM768;
 	static uint8_t raw[64], derived[8160], want[8160];
 	struct mlkemclient *client = local_client();

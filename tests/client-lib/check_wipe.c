@@ -5,7 +5,6 @@
  */
 #include <check.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,15 +69,17 @@ n_copies(const struct needle *needle)
 	int mem = open("/proc/self/mem", O_RDONLY);
 	uint8_t *window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	char line[512], mode[8];
+	char line[512];
 	uint64_t start, end;
 	unsigned n = 0;
 
 	ck_assert(maps != NULL && mem >= 0 && window != MAP_FAILED);
 	while (fgets(line, sizeof(line), maps) != NULL) {
-		ck_assert_int_eq(
-		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, mode), 3);
-		if (mode[0] != 'r' || mode[1] != 'w' || start == (uintptr_t)window ||
+		char *mode;
+
+		start = strtoull(line, &mode, 16);
+		end = strtoull(mode + 1, &mode, 16);
+		if (mode[1] != 'r' || mode[2] != 'w' || start == (uintptr_t)window ||
 		    end - start > SHADOW_BYTES)
 			continue;
 		while (start < end) {

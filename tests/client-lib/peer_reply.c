@@ -73,7 +73,7 @@ reply_keys(Mlkemd__V1__Response *response, const Mlkemd__V1__Request *request)
 
 	mlkemd__v1__keys_result__init(result);
 	result->n_items = op->count;
-	result->items = zalloc(op->count * sizeof(*result->items));
+	result->items = zalloc(op->count * sizeof(void *));
 	for (size_t i = 0; i < op->count; i++) {
 		Mlkemd__V1__KeyItem *item = zalloc(sizeof(*item));
 		uint8_t from[32];
@@ -99,7 +99,7 @@ reply_encaps(Mlkemd__V1__Response *response, const Mlkemd__V1__Encapsulate *op)
 
 	mlkemd__v1__encapsulate_result__init(result);
 	result->n_items = op->n_shares;
-	result->items = zalloc(op->n_shares * sizeof(*result->items));
+	result->items = zalloc(op->n_shares * sizeof(void *));
 	for (size_t i = 0; i < op->n_shares; i++) {
 		Mlkemd__V1__EncapsulatedItem *item = zalloc(sizeof(*item));
 
@@ -121,7 +121,7 @@ reply_decaps(Mlkemd__V1__Response *response, const Mlkemd__V1__Decapsulate *op)
 
 	mlkemd__v1__decapsulate_result__init(result);
 	result->n_items = op->n_items;
-	result->items = zalloc(op->n_items * sizeof(*result->items));
+	result->items = zalloc(op->n_items * sizeof(void *));
 	for (size_t i = 0; i < op->n_items; i++) {
 		Mlkemd__V1__DecapsulatedItem *item = zalloc(sizeof(*item));
 

@@ -427,7 +427,8 @@ check_all_seen(const ProtobufCMessageDescriptor *descriptor, const bool *seen)
 static void
 check_no_stray_file(void)
 {
-	DIR *dir = opendir(getenv("MLKEMD_GOLDEN"));
+	const char *path = getenv("MLKEMD_GOLDEN");
+	DIR *dir = path != NULL ? opendir(path) : NULL;
 	struct dirent *entry;
 	size_t n_files = 0;
 
