@@ -143,6 +143,8 @@ check_noise(void)
 	}
 	ntt_is(group->s, set->k, "dkPKE", 0);
 	ntt_is(group->e, set->k, "NTT(e)", 0);
+	group_fini(group);
+	group = group_init(work, test_backend(), set, 1);
 	noise_run(group, lines_hex(&lines, "r", 0), 2, true);
 	plain_is(group->s, set->k, "r", 1);
 	plain_is(group->e, set->k, "e1", 0);
