@@ -8,7 +8,7 @@
  * of products stays far below 2^64, so that nothing is carried before it is folded.
  * There are two types, so that mixing them up does not compile:
  *
- *   struct fe   reduced: every limb at most FE_MAX = 2^51 + 2^15. The only thing that
+ *   struct fe   reduced: every limb at most FE_MAX = 2^51 + 2^16. The only thing that
  *               may be multiplied (vpmadd52 looks at 52 bits); where a line says so, the
  *               second factor may have limbs up to LIMB_MAX = 2^52 - 1.
  *   struct sum  unreduced: every limb at most SUM_MAX = 2^62. The result of a
@@ -16,10 +16,10 @@
  *
  * So sums and differences cost no carry of their own: they are made of struct sum.
  *
- * Bounds of products. A lo is below 2^52, a hi below FE_MAX, or below 2^50 + 2^15 if
+ * Bounds of products. A lo is below 2^52, a hi below FE_MAX, or below 2^50 + 2^16 if
  * both factors are reduced. Limb 0 is the worst, with 1 lo and 19 times 4 lo and 5 hi
- * doubled: at most (1 + 19 * 9) 2^52 + 2^23 < 2^59.5 < PRODUCT_MAX = 3 * 2^58, and if
- * both are reduced (1 + 19 * 6.5) 2^52 + 2^23 < 2^59.
+ * doubled: at most (1 + 19 * 9) 2^52 + 2^24 < 2^59.5 < PRODUCT_MAX = 3 * 2^58, and if
+ * both are reduced (1 + 19 * 6.5) 2^52 + 2^24 < 2^59.
  * Subtraction needs a minuend that had 2^9 p added, each limb of which is
  * above 2^60 - 2^14 > PRODUCT_MAX, so that no limb goes below zero. The bias goes in
  * where the sums of the minuend start, and costs no instruction. A "biased" product is
@@ -40,7 +40,7 @@
 #define FE_LANES    8
 #define FE_LIMBS    5
 #define FE_MASK     ((INT64_C(1) << 51) - 1)
-#define FE_MAX      ((UINT64_C(1) << 51) + (UINT64_C(1) << 15))
+#define FE_MAX      ((UINT64_C(1) << 51) + (UINT64_C(1) << 16))
 #define LIMB_MAX    ((UINT64_C(1) << 52) - 1)
 #define PRODUCT_MAX (UINT64_C(3) << 58)
 #define BIASED_MAX  (UINT64_C(7) << 58)
