@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kem/internal.h"
 #include "rig.h"
+#include "tests/kem/generic8.h"
 
 #define POOL 16u
 
@@ -12,6 +14,15 @@ static void
 setup(void)
 {
 	rig_open(&rig, POOL);
+}
+
+static void
+setup_eight_lanes(void)
+{
+	struct kem *kem = NULL;
+
+	ck_assert_int_eq(kem_open_with(&kem, &backend_generic8), 0);
+	rig_open_kem(&rig, POOL, kem);
 }
 
 static void
@@ -338,6 +349,32 @@ START_TEST(without_the_check_a_bad_pair_enters_and_with_it_a_good_one)
 }
 END_TEST
 
+/* As many keys a group as there are lanes; around the end of the ring; never too many. */
+START_TEST(eight_lanes_make_eight_keys_a_group)
+{
+	static struct taken taken[3 * POOL];
+	unsigned n = 0;
+
+	keypool_set_pairwise_check(rig.pool, true);
+	for (unsigned i = 1; i <= 3 * POOL / 8; i++) {
+		ck_assert_int_eq(keypool_fill_group(rig.pool, 0), 0);
+		ck_assert_uint_eq(rig.metrics.pool_made_total, 8 * i);
+	}
+	ck_assert(!keypool_wants_fill(rig.pool));
+	while (n < 3 * POOL) {
+		for (unsigned i = 0; i < 11 && n < 3 * POOL; i++, n++) {
+			ck_assert(take(_i, &taken[n]));
+			ck_assert(!rig_in_arena(&rig, mark(&taken[n]), 32));
+			for (unsigned j = 0; j < n; j++)
+				ck_assert_mem_ne(taken[n].share, taken[j].share, 32);
+		}
+		rig_fill(&rig);
+		ck_assert_uint_ge(keypool_level(rig.pool, _i), POOL / 2);
+		ck_assert_uint_le(keypool_level(rig.pool, _i), POOL);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -363,6 +400,13 @@ main(void)
 	tcase_add_test(tc, no_randomness_no_entry);
 	tcase_add_test(tc, a_pair_that_fails_its_check_never_enters);
 	tcase_add_test(tc, without_the_check_a_bad_pair_enters_and_with_it_a_good_one);
+	suite_add_tcase(suite, tc);
+
+	tc = tcase_create("eight lanes");
+	tcase_add_checked_fixture(tc, setup_eight_lanes, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(
+	    tc, eight_lanes_make_eight_keys_a_group, 0, KEYPOOL_N_KINDS);
 	suite_add_tcase(suite, tc);
 	return rig_main(suite);
 }

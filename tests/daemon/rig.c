@@ -9,14 +9,23 @@
 void
 rig_open(struct rig *rig, uint32_t pool)
 {
+	struct kem *kem = NULL;
+
+	ck_assert_int_eq(kem_open(&kem, "generic"), 0);
+	rig_open_kem(rig, pool, kem);
+}
+
+void
+rig_open_kem(struct rig *rig, uint32_t pool, struct kem *kem)
+{
 	size_t bytes;
 
 	memset(rig, 0, sizeof(*rig));
+	rig->kem = kem;
 	rig->config.handle_lifetime_ms = 60000;
 	rig->config.pool = (struct keypool_limits){
 	    .high = {pool, pool, pool}, .low_percent = 50, .max_age_ms = 30000};
 
-	ck_assert_int_eq(kem_open(&rig->kem, "generic"), 0);
 	bytes = sizeof(struct kem_scratch) + CODEC_MEM_BYTES +
 		keypool_arena_bytes(&rig->config.pool) + keytable_arena_bytes(RIG_KEYS);
 	ck_assert_int_eq(secmem_init(&rig->secmem, bytes, SECMEM_OFF), 0);

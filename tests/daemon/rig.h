@@ -38,6 +38,7 @@ struct rig {
 
 /* pool: entries of each kind that it may hold (and holds none yet). */
 void rig_open(struct rig *rig, uint32_t pool);
+void rig_open_kem(struct rig *rig, uint32_t pool, struct kem *kem); /* takes kem */
 void rig_close(struct rig *rig);
 void rig_fill(struct rig *rig); /* the pool, to the top */
 
