@@ -108,13 +108,16 @@ lane_block(struct lane *lane, uint8_t *buf)
 	return buf;
 }
 
-/* Give idle lanes the streams that wait, and xor in one block of each that has input. */
-static void
+/*
+ * Give idle lanes the streams that wait, and xor in one block of each that has input.
+ * Returns which lanes are in use.
+ */
+static unsigned
 sponge_absorb(struct sponge *sponge)
 {
 	const uint8_t *block[BACKEND_LANES_MAX];
 	uint8_t words[BACKEND_LANES_MAX] = {0};
-	unsigned fresh = 0, n = 0;
+	unsigned active = 0, fresh = 0, n = 0;
 
 	for (unsigned i = 0; i < sponge->backend->lanes; i++) {
 		struct lane *lane = &sponge->lane[i];
@@ -122,7 +125,10 @@ sponge_absorb(struct sponge *sponge)
 		block[i] = sponge->block[i];
 		if (lane->job == NULL && lane_start(lane, sponge->jobs))
 			fresh |= 1u << i;
-		if (lane->job == NULL || lane->absorbed)
+		if (lane->job == NULL)
+			continue;
+		active |= 1u << i;
+		if (lane->absorbed)
 			continue;
 		block[i] = lane_block(lane, sponge->block[i]);
 		words[i] = lane->job->kind->rate_words;
@@ -130,6 +136,7 @@ sponge_absorb(struct sponge *sponge)
 	}
 	if (n != 0)
 		sponge->backend->absorb(sponge->state, block, words, fresh);
+	return active;
 }
 
 /* Take one block out of each lane that has absorbed its input. Returns which have. */
@@ -190,10 +197,10 @@ sponge_run(struct sponge *sponge, const struct stream_job *job, unsigned bound)
 {
 	assert(bound <= job->limit);
 	while (!sponge_done(sponge, job, bound)) {
-		unsigned squeezed;
+		unsigned active, squeezed;
 
-		sponge_absorb(sponge);
-		sponge->backend->keccak(sponge->state);
+		active = sponge_absorb(sponge);
+		sponge->backend->keccak(sponge->state, active);
 		squeezed = sponge_squeeze(sponge);
 		for (unsigned i = 0; squeezed != 0; i++, squeezed >>= 1) {
 			if (squeezed & 1)

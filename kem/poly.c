@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#define Q MLKEM_Q
+#define Q           MLKEM_Q
+#define PRODUCT_MAX ((1 << 14) - 1) /* of basemul */
 
 /* A branch on secrets, so never in a build that anybody uses. */
 static void
@@ -27,7 +28,7 @@ poly_ntt(const struct backend *backend, struct poly *p)
 void
 poly_invntt(const struct backend *backend, struct poly *p)
 {
-	poly_range(p, -8 * Q, 8 * Q);
+	poly_range(p, -PRODUCT_MAX, PRODUCT_MAX);
 	backend->invntt(p->c);
 	poly_range(p, -8 * Q + 1, 8 * Q - 1);
 }
@@ -51,13 +52,13 @@ polyvec_basemul(const struct backend *backend, struct poly *r, const struct poly
 		poly_range(&b[j], -8 * Q + 1, 8 * Q - 1);
 	}
 	backend->basemul(r->c, a->c, b->c, cache->c, k);
-	poly_range(r, -8 * Q, 8 * Q);
+	poly_range(r, -PRODUCT_MAX, PRODUCT_MAX);
 }
 
 void
 poly_tomont(const struct backend *backend, struct poly *p)
 {
-	poly_range(p, -8 * Q, 8 * Q);
+	poly_range(p, -PRODUCT_MAX, PRODUCT_MAX);
 	backend->tomont(p->c);
 	poly_range(p, -Q, Q);
 }

@@ -49,9 +49,10 @@ struct backend {
 	/*
 	 * Keccak-f[1600] on `lanes` states (FIPS 202 3.3). The state is transposed and
 	 * stays so between all three: word i of a lane is state[i * lanes + lane], 64-byte
-	 * aligned, 25 * lanes words.
+	 * aligned, 25 * lanes words. Lanes whose bit is not set in `active` hold anything
+	 * afterwards: fewer may be cheaper.
 	 */
-	void (*keccak)(uint64_t *state);
+	void (*keccak)(uint64_t *state, unsigned active);
 
 	/*
 	 * Lanes whose bit is set in `fresh` are zeroed first. Then words[lane] little-endian
@@ -86,25 +87,25 @@ struct backend {
 	/* NTT (Alg. 9) in place. in: |x| <= q, out: |x| < 8q */
 	void (*ntt)(int16_t *r);
 
-	/* NTT^-1 (Alg. 10), times R, in place. in: |x| <= 8q, out: |x| < 8q */
+	/* NTT^-1 (Alg. 10), times R, in place. in: |x| < 2^14, out: |x| < 8q */
 	void (*invntt)(int16_t *r);
 
 	/*
 	 * For each pair (b0, b1) of an NTT-domain polynomial, b1 times the gamma of the pair
-	 * (Alg. 12): half the work of basemul, done once for all rows of the matrix.
-	 * in: |b| < 8q; cache: 128 values, |x| <= q
+	 * (Alg. 12): half the work of basemul, done once for all rows of the matrix. in what
+	 * form is the backend's own: cache has room for 256 values. in: |b| < 8q
 	 */
 	void (*mulcache)(int16_t *cache, const int16_t *b);
 
 	/*
 	 * Sum over j < k (2, 3 or 4) of the products a[j] * b[j] (Alg. 11), times R^-1. a, b
-	 * and cache hold k polynomials (128 values in cache) one behind the other.
-	 * in: a in [0, 4095], |b| < 8q, cache as made by mulcache of b; out: |x| <= 8q
+	 * and cache hold k polynomials one behind the other.
+	 * in: a in [0, 4095], |b| < 8q, cache as made by mulcache of b; out: |x| < 2^14
 	 */
 	void (*basemul)(int16_t *r, const int16_t *a, const int16_t *b,
 	    const int16_t *cache, unsigned k);
 
-	/* r = r * R. in: |x| <= 8q, out: |x| <= q */
+	/* r = r * R. in: |x| < 2^14, out: |x| <= q */
 	void (*tomont)(int16_t *r);
 
 	/* r = r + a, r = a - r; no reduction, the caller minds the sum. */
@@ -135,5 +136,6 @@ struct backend {
 };
 
 extern const struct backend backend_generic;
+extern const struct backend backend_avx512;
 
 #endif

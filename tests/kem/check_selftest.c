@@ -61,7 +61,7 @@ compare_different(const uint8_t *a, const uint8_t *b, size_t len)
 static void
 compress_wrong(uint8_t *out, const int16_t *a)
 {
-	int16_t copy[MLKEM_N];
+	_Alignas(64) int16_t copy[MLKEM_N];
 
 	memcpy(copy, a, sizeof(copy));
 	copy[255] = (int16_t)(copy[255] + 1000);

@@ -17,7 +17,11 @@
 /* Opened on first use and never closed; any thread after that. */
 const struct kem *test_kem(void);
 struct kem_scratch *test_scratch(void);
-/* The backend that MLKEMD_BACKEND names. */
+/*
+ * The backend that MLKEMD_BACKEND names. If this CPU can't run it the program says so and
+ * ends with the status by which meson knows a test that was skipped.
+ */
+#define TEST_SKIPPED 77
 const struct backend *test_backend(void);
 
 /* The build has -Dtest-hooks=true, so that fault() can be planted. */

@@ -62,7 +62,7 @@ keccak_round(uint64_t *e, const uint64_t *a, uint64_t round_constant)
 }
 
 void
-keccak_generic(uint64_t *state)
+keccak_generic(uint64_t *state, unsigned active)
 {
 	uint64_t a[KECCAK_WORDS], e[KECCAK_WORDS];
 

@@ -64,7 +64,10 @@ invntt_generic(int16_t *r)
 	}
 }
 
-/* Pair 2i is taken mod X^2 - zeta, pair 2i + 1 mod X^2 + zeta (Alg. 11, 12). */
+/*
+ * Pair 2i is taken mod X^2 - zeta, pair 2i + 1 mod X^2 + zeta (Alg. 11, 12). The cache is
+ * half used.
+ */
 void
 mulcache_generic(int16_t *cache, const int16_t *b)
 {
@@ -74,7 +77,10 @@ mulcache_generic(int16_t *cache, const int16_t *b)
 	}
 }
 
-/* A sum of 2k products of at most 4095 * 8q stays below 2^30; one reduction for all. */
+/*
+ * A sum of 2k products of at most 4095 * 8q stays below 2^30; one reduction for all.
+ * |x| <= 8 * 4095 * 8q / 2^16 + q / 2 < 2^14
+ */
 static inline void
 basemul_pair(
     int16_t *r, const int16_t *a, const int16_t *b, const int16_t *cache, unsigned k)
@@ -85,7 +91,7 @@ basemul_pair(
 		const int16_t *x = a + j * MLKEM_N;
 		const int16_t *y = b + j * MLKEM_N;
 
-		r0 += x[0] * y[0] + x[1] * cache[j * (MLKEM_N / 2)];
+		r0 += x[0] * y[0] + x[1] * cache[j * MLKEM_N];
 		r1 += x[0] * y[1] + x[1] * y[0];
 	}
 	r[0] = montgomery(r0);
