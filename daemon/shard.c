@@ -217,15 +217,16 @@ shard_turn(struct shard *shard)
 	now_us = request_now_us();
 	keytable_expire(shard->keys, now_us);
 	keypool_expire(shard->pool, now_us);
-	if (!r && !conn_set_has_work(&shard->conns) && shard_wants_fill(shard))
-		r = shard_fill(shard, now_us);
-
-	now_us = request_now_us();
-	if (shard->conns.woke_us) {
+	/* Filling the pool is no load: it ends as soon as somebody comes. */
+	if (shard->conns.woke_us)
 		shard->window_busy_us += now_us - shard->conns.woke_us;
+	if (!r && !conn_set_has_work(&shard->conns) && shard_wants_fill(shard)) {
+		r = shard_fill(shard, now_us);
+		now_us = request_now_us();
+	}
+	if (shard->conns.woke_us)
 		metrics_add(
 		    &shard->metrics.busy_us_total, now_us - shard->conns.woke_us);
-	}
 	metrics_add(&shard->metrics.turns_total, 1);
 	shard_publish(shard, now_us);
 	return r;
