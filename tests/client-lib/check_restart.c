@@ -113,6 +113,7 @@ START_TEST(stopped_daemon)
 	struct mlkemclient *client, *soft;
 	struct daemon daemon;
 	uint64_t start;
+	int status;
 
 	daemon_start(&daemon, NULL);
 	client = daemon_client(&daemon, true, 100000);
@@ -122,6 +123,7 @@ START_TEST(stopped_daemon)
 	    mlkemclient_encaps(client, alg, share, 1216, ct, 1120, sent, 64), 0);
 	ck_assert_int_eq(rig_exchange(soft, soft, alg, false), 0);
 	kill(daemon.pid, SIGSTOP);
+	ck_assert_int_eq(waitpid(daemon.pid, &status, WUNTRACED), daemon.pid);
 
 	start = rig_now_us();
 	ck_assert_int_eq(mlkemclient_ping(client), MLKEMCLIENT_E_TIMEOUT);
