@@ -203,7 +203,13 @@ order_from_halves(__m512i *a, __m512i *b)
 	*a = lo;
 }
 
-/* Seven layers, each adds less than q: no reduction is needed on the way. */
+#define A(f, i) (&(f)[2 * (i)])
+#define B(f, i) (&(f)[2 * (i) + 1])
+
+/*
+ * Seven layers, each adds less than q: no reduction is needed on the way. Layer by layer
+ * and not pair by pair: a butterfly waits for its product, so four go side by side.
+ */
 void
 ntt_avx512(int16_t *r)
 {
@@ -218,21 +224,37 @@ ntt_avx512(int16_t *r)
 		butterfly_sum(&f[i], &f[i + 2], mul_by(f[i + 2], zetas_64[0]));
 		butterfly_sum(&f[i + 4], &f[i + 6], mul_by(f[i + 6], zetas_64[1]));
 	}
-	for (unsigned i = 0; i < 4; i++) {
-		__m512i *a = &f[2 * i], *b = &f[2 * i + 1];
+	for (unsigned i = 0; i < 4; i++)
+		butterfly_sum(A(f, i), B(f, i), mul_by(*B(f, i), zetas_32[i]));
+	for (unsigned i = 0; i < 4; i++)
+		halves_16(A(f, i), B(f, i));
+	for (unsigned i = 0; i < 4; i++)
+		butterfly_sum(A(f, i), B(f, i), mul(*B(f, i), &forward_16[i]));
+	for (unsigned i = 0; i < 4; i++)
+		halves_8(A(f, i), B(f, i));
+	for (unsigned i = 0; i < 4; i++)
+		butterfly_sum(A(f, i), B(f, i), mul(*B(f, i), &forward_8[i]));
+	for (unsigned i = 0; i < 4; i++)
+		halves_4(A(f, i), B(f, i));
+	for (unsigned i = 0; i < 4; i++)
+		butterfly_sum(A(f, i), B(f, i), mul(*B(f, i), &forward_4[i]));
+	for (unsigned i = 0; i < 4; i++)
+		halves_2(A(f, i), B(f, i));
+	for (unsigned i = 0; i < 4; i++)
+		butterfly_sum(A(f, i), B(f, i), mul(*B(f, i), &forward_2[i]));
+	for (unsigned i = 0; i < 4; i++)
+		order_from_halves(A(f, i), B(f, i));
+	for (unsigned i = 0; i < N_REGS; i++)
+		poly_store(r, i, f[i]);
+}
 
-		butterfly_sum(a, b, mul_by(*b, zetas_32[i]));
-		halves_16(a, b);
-		butterfly_sum(a, b, mul(*b, &forward_16[i]));
-		halves_8(a, b);
-		butterfly_sum(a, b, mul(*b, &forward_8[i]));
-		halves_4(a, b);
-		butterfly_sum(a, b, mul(*b, &forward_4[i]));
-		halves_2(a, b);
-		butterfly_sum(a, b, mul(*b, &forward_2[i]));
-		order_from_halves(a, b);
-		poly_store(r, 2 * i, *a);
-		poly_store(r, 2 * i + 1, *b);
+/* A layer of the inverse within pairs of registers: sums, and differences times zetas. */
+static always_inline void
+layer_diff(__m512i *f, const struct factor *factors)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		butterfly_diff(A(f, i), B(f, i));
+		*B(f, i) = mul(*B(f, i), &factors[3 - i]);
 	}
 }
 
@@ -246,28 +268,29 @@ invntt_avx512(int16_t *r)
 {
 	__m512i f[N_REGS];
 
+	for (unsigned i = 0; i < N_REGS; i++)
+		f[i] = poly_load(r, i);
+	for (unsigned i = 0; i < 4; i++)
+		halves_from_order(A(f, i), B(f, i));
+	layer_diff(f, backward_2);
+	for (unsigned i = 0; i < 4; i++)
+		*A(f, i) = reduce(*A(f, i));
+	for (unsigned i = 0; i < 4; i++)
+		halves_2(A(f, i), B(f, i));
+	layer_diff(f, backward_4);
+	for (unsigned i = 0; i < 4; i++)
+		halves_4(A(f, i), B(f, i));
+	layer_diff(f, backward_8);
+	for (unsigned i = 0; i < 4; i++)
+		whole_8(A(f, i), B(f, i));
+	layer_diff(f, backward_16);
+	for (unsigned i = 0; i < 4; i++)
+		*A(f, i) = reduce(*A(f, i));
+	for (unsigned i = 0; i < 4; i++)
+		halves_16(A(f, i), B(f, i));
 	for (unsigned i = 0; i < 4; i++) {
-		__m512i *a = &f[2 * i], *b = &f[2 * i + 1];
-
-		*a = poly_load(r, 2 * i);
-		*b = poly_load(r, 2 * i + 1);
-		halves_from_order(a, b);
-		butterfly_diff(a, b);
-		*a = reduce(*a);
-		*b = mul(*b, &backward_2[3 - i]);
-		halves_2(a, b);
-		butterfly_diff(a, b);
-		*b = mul(*b, &backward_4[3 - i]);
-		halves_4(a, b);
-		butterfly_diff(a, b);
-		*b = mul(*b, &backward_8[3 - i]);
-		whole_8(a, b);
-		butterfly_diff(a, b);
-		*a = reduce(*a);
-		*b = mul(*b, &backward_16[3 - i]);
-		halves_16(a, b);
-		butterfly_diff(a, b);
-		*b = mul_by(*b, zetas_32[3 - i]);
+		butterfly_diff(A(f, i), B(f, i));
+		*B(f, i) = mul_by(*B(f, i), zetas_32[3 - i]);
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		butterfly_diff(&f[i], &f[i + 2]);

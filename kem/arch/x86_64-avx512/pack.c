@@ -17,25 +17,36 @@ table_load(const uint8_t *table)
 }
 
 /*
- * round(2^d x / q): the quotient x 2^s factor / 2^16, where factor is 2^(16 + d - s) / q
- * rounded up (by less than 0.04), is too large by at most 0.002. So it is the true one, or
- * the next one if that is so near that rounding gives it anyway; the remainder, which
- * fits 16 bits, tells whether more than half of q is left. May be 2^d.
- * in: any
+ * round(2^d x / q) mod 2^d of any int16_t: y is 2^d x / q times 1 + 6 * 10^-5 or less,
+ * rounded down. So it is the true quotient rounded down, or its neighbour if that is so
+ * near that rounding gives it anyway; the remainder, which fits 16 bits although neither
+ * of its terms does, tells whether more than half of q is left.
  */
 static always_inline __m512i
-quotient(__m512i x, unsigned d, unsigned s, int16_t factor)
+round_up(__m512i x, __m512i y, unsigned d)
 {
-	__m512i y, rest;
-	__mmask32 up;
-
-	x = canonical(x);
-	y = _mm512_mulhi_epu16(_mm512_slli_epi16(x, s), _mm512_set1_epi16(factor));
-	rest = _mm512_sub_epi16(
+	__m512i rest = _mm512_sub_epi16(
 	    _mm512_slli_epi16(x, d), _mm512_mullo_epi16(y, _mm512_set1_epi16(MLKEM_Q)));
-	up = _mm512_cmpgt_epi16_mask(rest, _mm512_set1_epi16(MLKEM_Q / 2));
+	__mmask32 up = _mm512_cmpgt_epi16_mask(rest, _mm512_set1_epi16(MLKEM_Q / 2));
+
 	y = _mm512_mask_add_epi16(y, up, y, _mm512_set1_epi16(1));
 	return _mm512_and_si512(y, _mm512_set1_epi16((int16_t)((1 << d) - 1)));
+}
+
+/* factor: 2^(16 + d) / q, rounded; at most 20159. */
+static always_inline __m512i
+quotient(__m512i x, unsigned d, int16_t factor)
+{
+	return round_up(x, _mm512_mulhi_epi16(x, _mm512_set1_epi16(factor)), d);
+}
+
+/* For d = 11 the factor is 40318, which is no int16_t: it is short of 2^16, one x. */
+static always_inline __m512i
+quotient11(__m512i x)
+{
+	__m512i y = _mm512_mulhi_epi16(x, _mm512_set1_epi16(40318 - 65536));
+
+	return round_up(x, _mm512_add_epi16(x, y), 11);
 }
 
 /* Two values of d bits side by side in each dword, then four in each word of 64 bits. */
@@ -129,7 +140,7 @@ void
 compress4_avx512(uint8_t *out, const int16_t *a)
 {
 	for (unsigned i = 0; i < N_REGS; i++) {
-		__m512i y = join_two(quotient(poly_load(a, i), 4, 0, 315), 4);
+		__m512i y = join_two(quotient(poly_load(a, i), 4, 315), 4);
 
 		_mm_storeu_si128(
 		    (__m128i *)(void *)(out + 16 * i), _mm512_cvtepi32_epi8(y));
@@ -140,7 +151,7 @@ void
 compress5_avx512(uint8_t *out, const int16_t *a)
 {
 	for (unsigned i = 0; i < N_REGS; i++) {
-		__m512i y = quotient(poly_load(a, i), 5, 0, 630);
+		__m512i y = quotient(poly_load(a, i), 5, 630);
 
 		keep(out + 20 * i, join_eight(y, 5), kept_5, 20);
 	}
@@ -150,7 +161,7 @@ void
 compress10_avx512(uint8_t *out, const int16_t *a)
 {
 	for (unsigned i = 0; i < N_REGS; i++) {
-		__m512i y = quotient(poly_load(a, i), 10, 0, 20159);
+		__m512i y = quotient(poly_load(a, i), 10, 20159);
 
 		keep(out + 40 * i, join_four(y, 10, 0), kept_10, 40);
 	}
@@ -160,7 +171,7 @@ void
 compress11_avx512(uint8_t *out, const int16_t *a)
 {
 	for (unsigned i = 0; i < N_REGS; i++) {
-		__m512i y = quotient(poly_load(a, i), 11, 1, 20159);
+		__m512i y = quotient11(poly_load(a, i));
 
 		keep(out + 44 * i, join_eight(y, 11), kept_11, 44);
 	}
