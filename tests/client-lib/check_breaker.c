@@ -33,15 +33,15 @@ START_TEST(silent_daemon_is_left_alone)
 	uint64_t start;
 
 	peer_start(&peer, script_silent);
-	client = peer_client(&peer, false, 400000);
+	client = peer_client(&peer, false, 2000000);
 
 	/*
 	 * The first call waits half its deadline, and is done here in the other half.
 	 */
 	start = peer_now_us();
 	ck_assert_int_eq(peer_keygen_where(client), PEER_BY_LOCAL);
-	ck_assert_uint_ge(peer_now_us() - start, 190000);
-	ck_assert_uint_le(peer_now_us() - start, 400000);
+	ck_assert_uint_ge(peer_now_us() - start, 990000);
+	ck_assert_uint_le(peer_now_us() - start, 2000000);
 	ck_assert_uint_eq(atomic_load(&peer.counts->jobs), 1);
 
 	/* For a second nothing is asked, and nothing waits. */
@@ -54,13 +54,13 @@ START_TEST(silent_daemon_is_left_alone)
 		uint64_t pause_us = (pause < 30 ? pause : 30) * 1000000u;
 		unsigned jobs = atomic_load(&peer.counts->jobs);
 
-		peer_clock_ahead_us += pause_us - 300000;
+		peer_clock_ahead_us += pause_us - 600000;
 		ck_assert_int_eq(peer_keygen_where(client), PEER_BY_LOCAL);
 		ck_assert_uint_eq(atomic_load(&peer.counts->jobs), jobs);
-		peer_clock_ahead_us += 300000;
+		peer_clock_ahead_us += 600000;
 		start = peer_now_us();
 		ck_assert_int_eq(peer_keygen_where(client), PEER_BY_LOCAL);
-		ck_assert_uint_le(peer_now_us() - start, 190000);
+		ck_assert_uint_le(peer_now_us() - start, 700000);
 		ck_assert_uint_eq(atomic_load(&peer.counts->jobs), jobs + 1);
 		ck_assert_int_eq(peer_keygen_where(client), PEER_BY_LOCAL);
 		ck_assert_uint_eq(atomic_load(&peer.counts->jobs), jobs + 1);
@@ -89,13 +89,13 @@ START_TEST(required_daemon_that_is_silent)
 	uint64_t start;
 
 	peer_start(&peer, script_silent);
-	client = peer_client(&peer, true, 100000);
+	client = peer_client(&peer, true, 500000);
 	start = peer_now_us();
 	ck_assert_int_eq(peer_keygen_where(client), MLKEMCLIENT_E_TIMEOUT);
-	ck_assert_uint_ge(peer_now_us() - start, 95000);
+	ck_assert_uint_ge(peer_now_us() - start, 495000);
 	start = peer_now_us();
 	ck_assert_int_eq(peer_keygen_where(client), MLKEMCLIENT_E_UNAVAILABLE);
-	ck_assert_uint_le(peer_now_us() - start, 50000);
+	ck_assert_uint_le(peer_now_us() - start, 300000);
 	ck_assert_uint_eq(atomic_load(&peer.counts->jobs), 1);
 
 	/* A ping asks nevertheless, and brings it back. */

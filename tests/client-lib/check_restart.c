@@ -116,8 +116,8 @@ START_TEST(stopped_daemon)
 	int status;
 
 	daemon_start(&daemon, NULL);
-	client = daemon_client(&daemon, true, 100000);
-	soft = daemon_client(&daemon, false, 200000);
+	client = daemon_client(&daemon, true, 500000);
+	soft = daemon_client(&daemon, false, 1000000);
 	ck_assert_int_eq(mlkemclient_keygen(client, alg, share, 1216, &key), 0);
 	ck_assert_int_eq(
 	    mlkemclient_encaps(client, alg, share, 1216, ct, 1120, sent, 64), 0);
@@ -127,17 +127,17 @@ START_TEST(stopped_daemon)
 
 	start = rig_now_us();
 	ck_assert_int_eq(mlkemclient_ping(client), MLKEMCLIENT_E_TIMEOUT);
-	ck_assert_uint_ge(rig_now_us() - start, 100000);
-	ck_assert_uint_le(rig_now_us() - start, 400000);
+	ck_assert_uint_ge(rig_now_us() - start, 500000);
+	ck_assert_uint_le(rig_now_us() - start, 1500000);
 	start = rig_now_us();
 	ck_assert_int_eq(
 	    rig_exchange(client, client, alg, false), MLKEMCLIENT_E_UNAVAILABLE);
-	ck_assert_uint_le(rig_now_us() - start, 50000);
+	ck_assert_uint_le(rig_now_us() - start, 300000);
 	/* goes on here, at most half a deadline late once */
 	start = rig_now_us();
 	for (int i = 0; i < 20; i++)
 		ck_assert_int_eq(rig_exchange(soft, soft, alg, false), 0);
-	ck_assert_uint_le(rig_now_us() - start, 1000000);
+	ck_assert_uint_le(rig_now_us() - start, 3000000);
 
 	/* Awake again: late answers are dropped, the key of before still works. */
 	kill(daemon.pid, SIGCONT);
