@@ -11,6 +11,7 @@
 #include <openssl/err.h>
 
 #include "context.h"
+#include "wipe.h"
 
 int
 hkdf_init(struct hkdf *hkdf, const struct kem *kem, enum kem_hash hash)
@@ -95,6 +96,7 @@ kem_hkdf(const struct kem *kem, enum kem_hash hash, const uint8_t *ikm, size_t i
 		    &hkdf, hkdf.prk, hkdf.hash_bytes, info, info_len, out, out_len);
 	hkdf_fini(&hkdf);
 	ERR_pop_to_mark();
+	stack_wipe();
 	if (r < 0)
 		kem_wipe(out, out_len);
 	return r;

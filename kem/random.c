@@ -10,6 +10,7 @@
 #include <openssl/rand.h>
 
 #include "fault.h"
+#include "wipe.h"
 
 #define FRESH_BYTES      32
 #define STRENGTH_BITS    256 /* FIPS 203 table 2 asks for up to 256 (ML-KEM-1024) */
@@ -99,7 +100,7 @@ out:
 int
 random_fill(struct random_source *source, uint8_t *out, size_t len)
 {
-	int r;
+	int r = 0;
 
 	if (len == 0)
 		return 0;
@@ -107,11 +108,11 @@ random_fill(struct random_source *source, uint8_t *out, size_t len)
 		kem_wipe(out, len);
 		return KEM_FAIL_RNG;
 	}
-	if (fault_random(source->sha256, &source->n_test_blocks, out, len))
-		return 0;
 	ERR_set_mark();
-	r = drbg_fill(source, out, len);
+	if (!fault_random(source->sha256, &source->n_test_blocks, out, len))
+		r = drbg_fill(source, out, len);
 	ERR_pop_to_mark();
+	stack_wipe();
 	if (r < 0)
 		kem_wipe(out, len);
 	return r;

@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 
 #include "context.h"
+#include "wipe.h"
 
 #define X25519_BYTES 32
 
@@ -83,6 +84,7 @@ x25519_public(const struct kem *kem, struct x25519_public_item *items, size_t n)
 		r = public_one(loader, items[i].private_key, items[i].public_key);
 	EVP_PKEY_CTX_free(loader);
 	ERR_pop_to_mark();
+	stack_wipe();
 	return r;
 }
 
@@ -146,5 +148,6 @@ x25519_shared(const struct kem *kem, struct x25519_item *items, size_t n)
 		r = shared_one(kem, loader, &items[i]);
 	EVP_PKEY_CTX_free(loader);
 	ERR_pop_to_mark();
+	stack_wipe();
 	return r;
 }

@@ -429,9 +429,8 @@ def in_the_client(daemon, route, algorithm, faults=""):
 
 FAULTS = {
     "kem-no-wipe-work": do_exchange, "kem-no-wipe-front": do_exchange,
-    "codec-no-wipe": do_exported, "batch-no-wipe": do_exchange,
+    "kem-no-wipe-libcrypto-stack": do_exchange, "codec-no-wipe": do_exported,
     "keytable-no-wipe": do_exchange, "conn-no-wipe": do_exported,
-    "service-no-wipe": do_exchange,
 }
 
 
