@@ -104,6 +104,9 @@ static const struct choice {
 #if MLKEMD_HAVE_AVX512
     {&backend_avx512, CPU_AVX512},
 #endif
+#if MLKEMD_HAVE_AVX2
+    {&backend_avx2, CPU_AVX2},
+#endif
     {&backend_generic, 0},
 };
 

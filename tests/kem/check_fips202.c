@@ -220,6 +220,8 @@ START_TEST(test_riders)
 	static struct sponge sponge;
 	static struct message slow[3], quick[40];
 	struct messages slow_job, quick_job;
+	/* What the last of ten streams leave idle, of which slow takes up to three. */
+	unsigned lanes = test_backend()->lanes, idle = (lanes - 10 % lanes) % lanes;
 
 	fill_input();
 	memset(slow, 0, sizeof slow);
@@ -239,7 +241,7 @@ START_TEST(test_riders)
 	sponge_run(&sponge, &quick_job.job, 10);
 	ck_assert_uint_eq(quick_job.job.next, 10);
 	ck_assert_uint_eq(slow[0].n_out + slow[1].n_out + slow[2].n_out, 0);
-	ck_assert(test_backend()->lanes == 1 || slow_job.job.next == 3);
+	ck_assert_uint_eq(slow_job.job.next, idle < 3 ? idle : 3);
 	quick_job.job.limit = 40;
 	sponge_run(&sponge, &quick_job.job, 25);
 	ck_assert_uint_ge(quick_job.job.next, 25);
