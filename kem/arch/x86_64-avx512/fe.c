@@ -47,7 +47,7 @@ scalar_load(__m512i w[4], const uint8_t *const in[FE_LANES])
  * subtracted once or not at all: once if adding 19 carries out of bit 255, and then
  * adding 19 and forgetting that bit is the subtraction.
  */
-static void
+void
 fe_freeze(struct fe *a)
 {
 	const __m512i mask = _mm512_set1_epi64(FE_MASK);
@@ -67,15 +67,22 @@ fe_freeze(struct fe *a)
 	}
 }
 
+__mmask8
+fe_zeros(const struct fe *a)
+{
+	__m512i any = a->v[0];
+
+	for (unsigned i = 1; i < FE_LIMBS; i++)
+		any = _mm512_or_si512(any, a->v[i]);
+	return _mm512_testn_epi64_mask(any, any);
+}
+
 unsigned
 fe_store(uint8_t *const out[FE_LANES], struct fe *a)
 {
 	_Alignas(64) uint64_t words[4][FE_LANES];
-	__m512i any;
 
 	fe_freeze(a);
-	any = _mm512_or_si512(_mm512_or_si512(a->v[0], a->v[1]),
-	    _mm512_or_si512(_mm512_or_si512(a->v[2], a->v[3]), a->v[4]));
 	for (unsigned i = 0; i < 4; i++)
 		_mm512_store_si512(
 		    words[i], _mm512_or_si512(_mm512_srli_epi64(a->v[i], 13 * i),
@@ -84,57 +91,5 @@ fe_store(uint8_t *const out[FE_LANES], struct fe *a)
 		for (unsigned i = 0; i < 4; i++)
 			memcpy(out[lane] + 8 * i, &words[i][lane], 8);
 	ct_wipe(words, sizeof words);
-	return _mm512_testn_epi64_mask(any, any);
-}
-
-static void
-multiply(struct fe *r, const struct fe *a, const struct fe *b)
-{
-	struct sum product = fe_multiply(a, b, false);
-
-	*r = sum_carry(&product);
-}
-
-/* r = a^(2^n); n is public */
-static void
-square_times(struct fe *r, const struct fe *a, unsigned n)
-{
-	struct fe x = *a;
-
-	for (unsigned i = 0; i < n; i++) {
-		struct sum square = fe_square(&x, false);
-
-		x = sum_carry(&square);
-	}
-	*r = x;
-}
-
-/* r = a^(p - 2), p - 2 = 2^255 - 21 = (2^250 - 1) 2^5 + 11; e<n> is a^(2^n - 1). */
-void
-fe_invert(struct fe *r, const struct fe *a)
-{
-	struct fe t, a9, a11, e5, e10, e20, e50, e100;
-
-	square_times(&a11, a, 1);
-	square_times(&t, &a11, 2);
-	multiply(&a9, &t, a);
-	multiply(&a11, &a9, &a11);
-	square_times(&t, &a11, 1);
-	multiply(&e5, &t, &a9);
-	square_times(&t, &e5, 5);
-	multiply(&e10, &t, &e5);
-	square_times(&t, &e10, 10);
-	multiply(&e20, &t, &e10);
-	square_times(&t, &e20, 20);
-	multiply(&t, &t, &e20);
-	square_times(&t, &t, 10);
-	multiply(&e50, &t, &e10);
-	square_times(&t, &e50, 50);
-	multiply(&e100, &t, &e50);
-	square_times(&t, &e100, 100);
-	multiply(&t, &t, &e100);
-	square_times(&t, &t, 50);
-	multiply(&t, &t, &e50);
-	square_times(&t, &t, 5);
-	multiply(r, &t, &a11);
+	return fe_zeros(a);
 }

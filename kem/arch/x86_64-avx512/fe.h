@@ -46,6 +46,9 @@
 #define BIASED_MAX  (UINT64_C(7) << 58)
 #define SUM_MAX     (UINT64_C(1) << 62)
 
+/* These are to become a single loop body, and gcc thinks them too large for it. */
+#define fe_inline static inline __attribute__((always_inline))
+
 /* Unrolled at -O2 too, so that limbs stay in registers. */
 #define FE_EACH(i) _Pragma("GCC unroll 5") for (unsigned i = 0; i < FE_LIMBS; i++)
 
@@ -120,7 +123,7 @@ bias(bool wanted, unsigned k, unsigned shift)
 }
 
 /* in: a reduced, b <= LIMB_MAX; out: <= PRODUCT_MAX, with the bias <= BIASED_MAX */
-static inline __attribute__((always_inline)) struct sum
+fe_inline struct sum
 fe_multiply(const struct fe *a, const struct fe *b, bool biased)
 {
 	const __m512i zero = _mm512_setzero_si512();
@@ -200,7 +203,7 @@ fe_multiply(const struct fe *a, const struct fe *b, bool biased)
  * sums and not before, since 2 FE_MAX has 53 bits: a column is
  * 2 (2 mixed hi + square hi + mixed lo) + square lo.
  */
-static inline __attribute__((always_inline)) struct sum
+fe_inline struct sum
 fe_square(const struct fe *a, bool biased)
 {
 	const __m512i zero = _mm512_setzero_si512();
@@ -262,7 +265,7 @@ fe_square(const struct fe *a, bool biased)
 }
 
 /* in: limbs <= SUM_MAX; out: <= 2^51 - 1 + 19 * 2^11 < FE_MAX */
-static inline struct fe
+fe_inline struct fe
 sum_carry(const struct sum *a)
 {
 	const __m512i mask = _mm512_set1_epi64(FE_MASK);
@@ -281,7 +284,7 @@ sum_carry(const struct sum *a)
 }
 
 /* The caller minds that limbs stay <= SUM_MAX. */
-static inline struct sum
+fe_inline struct sum
 sum_add(const struct sum *a, const struct sum *b)
 {
 	struct sum r;
@@ -291,7 +294,7 @@ sum_add(const struct sum *a, const struct sum *b)
 }
 
 /* in: a biased, b <= PRODUCT_MAX; out: <= a */
-static inline struct sum
+fe_inline struct sum
 sum_subtract(const struct sum *a, const struct sum *b)
 {
 	struct sum r;
@@ -300,7 +303,7 @@ sum_subtract(const struct sum *a, const struct sum *b)
 	return r;
 }
 
-static inline struct fe
+fe_inline struct fe
 fe_select(__mmask8 mask, const struct fe *a, const struct fe *b)
 {
 	struct fe r;
@@ -314,6 +317,12 @@ void fe_load(struct fe *r, const uint8_t *const in[FE_LANES]);
 
 /* Four little-endian words of each lane's scalar, clamped (decodeScalar25519). */
 void scalar_load(__m512i w[4], const uint8_t *const in[FE_LANES]);
+
+/* a becomes canonical: the value below p, limbs below 2^51. */
+void fe_freeze(struct fe *a);
+
+/* The lanes of a canonical a that are 0. */
+__mmask8 fe_zeros(const struct fe *a);
 
 /* Canonical bytes of a, which is made canonical. Returns the mask of lanes that are 0. */
 unsigned fe_store(uint8_t *const out[FE_LANES], struct fe *a);

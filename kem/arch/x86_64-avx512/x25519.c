@@ -63,7 +63,7 @@ multiplier_init(struct multiplier *m, const struct fe *x)
 }
 
 /* in: a reduced; out: <= 5 * 2^52 + 38 * 5 * 2^50.1 < PRODUCT_MAX */
-static inline __attribute__((always_inline)) struct sum
+fe_inline struct sum
 multiplier_apply(const struct multiplier *m, const struct fe *a)
 {
 	const __m512i zero = _mm512_setzero_si512();
@@ -133,7 +133,7 @@ multiplier_apply(const struct multiplier *m, const struct fe *a)
 }
 
 /* a + A24 b. in: reduced; limbs before the carry: < 2^51.1 + 2^52 + 38 * 2^17 */
-static inline struct fe
+fe_inline struct fe
 add_a24(const struct fe *a, const struct fe *b)
 {
 	const __m512i zero = _mm512_setzero_si512();
@@ -152,7 +152,7 @@ add_a24(const struct fe *a, const struct fe *b)
 }
 
 /* The X and Z of 2P. x: biased, z: a product */
-static inline __attribute__((always_inline)) void
+fe_inline void
 point_double(struct sum *x, struct sum *z, const struct point *p)
 {
 	struct sum aa_sum = fe_square(&p->plus, true);
@@ -165,26 +165,8 @@ point_double(struct sum *x, struct sum *z, const struct point *p)
 	*z = fe_multiply(&e, &t, false);
 }
 
-/* The X and Z of P + Q, base being the u of their difference. x: biased, z: a product */
-static inline __attribute__((always_inline)) void
-point_add(struct sum *x, struct sum *z, const struct point *p, const struct point *q,
-    const struct multiplier *base)
-{
-	struct sum da_sum = fe_multiply(&q->minus, &p->plus, true);
-	struct sum cb_sum = fe_multiply(&q->plus, &p->minus, false);
-	struct sum t_sum = sum_subtract(&da_sum, &cb_sum);
-	struct fe t = sum_carry(&t_sum), t2;
-
-	t_sum = fe_square(&t, false);
-	t2 = sum_carry(&t_sum);
-	*z = multiplier_apply(base, &t2);
-	t_sum = sum_add(&da_sum, &cb_sum);
-	t = sum_carry(&t_sum);
-	*x = fe_square(&t, true);
-}
-
 /* in: x biased, z <= PRODUCT_MAX */
-static inline struct point
+fe_inline struct point
 point_of(const struct sum *x, const struct sum *z)
 {
 	struct sum plus = sum_add(x, z), minus = sum_subtract(x, z);
@@ -192,11 +174,47 @@ point_of(const struct sum *x, const struct sum *z)
 	return (struct point){sum_carry(&plus), sum_carry(&minus)};
 }
 
-static inline struct point
+fe_inline struct point
 point_select(__mmask8 mask, const struct point *p, const struct point *q)
 {
 	return (struct point){
 	    fe_select(mask, &p->plus, &q->plus), fe_select(mask, &p->minus, &q->minus)};
+}
+
+/*
+ * One step: doubled becomes twice the sum where mask is set, else twice itself; sum
+ * becomes their sum, base being the u of their difference. The doubling and the addition
+ * don't depend on each other. They are interleaved, so that one has products to form
+ * while the other waits for a carry; this order was the best of some hundred on Zen 4,
+ * and a tenth faster than one after the other.
+ */
+fe_inline void
+ladder_step(struct point *doubled, struct point *sum, __mmask8 mask,
+    const struct multiplier *base)
+{
+	struct point p = point_select(mask, sum, doubled);
+	struct sum aa_sum = fe_square(&p.plus, true);
+	struct sum bb_sum = fe_square(&p.minus, false);
+	struct sum da_sum = fe_multiply(&sum->minus, &doubled->plus, true);
+	struct fe aa = sum_carry(&aa_sum);
+	struct sum e_sum = sum_subtract(&aa_sum, &bb_sum);
+	struct fe e = sum_carry(&e_sum);
+	struct sum cb_sum = fe_multiply(&sum->plus, &doubled->minus, false);
+	struct fe bb = sum_carry(&bb_sum);
+	struct sum minus_sum = sum_subtract(&da_sum, &cb_sum);
+	struct fe minus = sum_carry(&minus_sum);
+	struct sum x_doubled = fe_multiply(&aa, &bb, true);
+	struct sum plus_sum = sum_add(&da_sum, &cb_sum);
+	struct fe plus = sum_carry(&plus_sum);
+	struct fe t = add_a24(&bb, &e);
+	struct sum square_sum = fe_square(&minus, false);
+	struct fe square = sum_carry(&square_sum);
+	struct sum z_doubled = fe_multiply(&e, &t, false);
+	struct sum x_sum = fe_square(&plus, true);
+	struct sum z_sum = multiplier_apply(base, &square);
+
+	*doubled = point_of(&x_doubled, &z_doubled);
+	*sum = point_of(&x_sum, &z_sum);
 }
 
 static inline __mmask8
@@ -227,13 +245,8 @@ ladder(struct sum *x, struct sum *z, const struct work *work)
 	doubled = point_of(x, z);
 	for (unsigned bit = BIT_HIGH - 1; bit >= BIT_LOW; bit--) {
 		__mmask8 mask = bit_mask(work->differs, bit);
-		struct point next = point_select(mask, &sum, &doubled);
-		struct sum x_sum, z_sum;
 
-		point_add(&x_sum, &z_sum, &doubled, &sum, &work->base);
-		sum = point_of(&x_sum, &z_sum);
-		point_double(&x_sum, &z_sum, &next);
-		doubled = point_of(&x_sum, &z_sum);
+		ladder_step(&doubled, &sum, mask, &work->base);
 		if (bit == 100 && fault("x25519-lanes-carry"))
 			doubled.plus.v[3] = _mm512_mask_sub_epi64(doubled.plus.v[3],
 			    1 << 5, doubled.plus.v[3], _mm512_set1_epi64(1));

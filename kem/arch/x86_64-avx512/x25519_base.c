@@ -124,7 +124,7 @@ entry_spoil(struct entry *entry, __m512i digit)
 }
 
 /* X = EF, Y = GH, Z = FG, T = EH, where every addition and doubling ends. */
-static inline __attribute__((always_inline)) void
+fe_inline void
 point_finish(struct point *p, const struct fe *e, const struct fe *f,
     const struct fe *g, const struct fe *h)
 {
