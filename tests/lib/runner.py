@@ -166,7 +166,11 @@ def command_run(args):
         stem = safe(f"{args.label}-{suite}-{test['name']}")
         log, junit = logs / f"{stem}.log", logs / f"{stem}.xml"
         junit.unlink(missing_ok=True)
-        status, text, seconds = run_program(build, test, log, junit, extra, args.timeout_scale)
+        try:
+            status, text, seconds = run_program(build, test, log, junit, extra,
+                                                args.timeout_scale)
+        except OSError as error:
+            status, text, seconds = str(error), "", 0.0
         out = judge(test["name"], status, text, junit)
         if args.elsewhere:
             # What another build of this run does is left out here, not skipped.
