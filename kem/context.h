@@ -43,12 +43,22 @@ struct kem_front {
 	} item;
 };
 
-_Static_assert(sizeof(struct kem_front) <= KEM_FRONT_BYTES, "front of the scratch");
+/* What lies behind it, up to KEM_FRONT_BYTES, no operation touches. */
+#define KEM_SPARE_OFFSET 2048
+
+_Static_assert(sizeof(struct kem_front) <= KEM_SPARE_OFFSET, "front of the scratch");
 
 static inline struct kem_front *
 kem_front(struct kem_scratch *scratch)
 {
 	return (struct kem_front *)(void *)scratch->bytes;
+}
+
+/* Room of the self-test and the pair-wise check, who wipe it: their stack stays small. */
+static inline void *
+kem_spare(struct kem_scratch *scratch)
+{
+	return scratch->bytes + KEM_SPARE_OFFSET;
 }
 
 static inline uint8_t *

@@ -93,20 +93,26 @@ kem_check_dk(const struct kem *kem, enum kem_alg alg, const uint8_t *dk, size_t 
 	return item.status;
 }
 
+struct pairwise {
+	uint8_t ct[KEM_CT_MAX];
+	struct kem_shared made, found;
+};
+
+_Static_assert(KEM_SPARE_OFFSET + sizeof(struct pairwise) <= KEM_FRONT_BYTES, "spare");
+
 int
 kem_pairwise_check(const struct kem *kem, enum kem_alg alg, const uint8_t *secret,
     const uint8_t *share, struct kem_scratch *scratch)
 {
 	const struct kem_alg_info *info = kem_alg_info(alg);
-	uint8_t ct[KEM_CT_MAX];
-	struct kem_shared shared[2];
+	struct pairwise *p = kem_spare(scratch);
 	struct kem_private key;
 	struct kem_encaps_item encaps = {.share = share,
 	    .share_len = info->share_bytes,
-	    .ct = ct,
-	    .shared = &shared[0]};
+	    .ct = p->ct,
+	    .shared = &p->made};
 	struct kem_decaps_item decaps = {
-	    .key = &key, .ct = ct, .ct_len = info->ct_bytes, .shared = &shared[1]};
+	    .key = &key, .ct = p->ct, .ct_len = info->ct_bytes, .shared = &p->found};
 	int r;
 
 	kem_private_from_parts(&key, alg, secret, share);
@@ -114,14 +120,14 @@ kem_pairwise_check(const struct kem *kem, enum kem_alg alg, const uint8_t *secre
 	if (r < 0)
 		goto out;
 	if (fault("kem-pairwise-corrupt"))
-		ct[0] ^= 1;
+		p->ct[0] ^= 1;
 	r = kem_decaps(kem, alg, &decaps, 1, scratch);
 	if (r < 0)
 		goto out;
 	if (encaps.status != KEM_OK || decaps.status != KEM_OK ||
-	    kem_compare(&shared[0], &shared[1], sizeof(shared[0])) != 0)
+	    kem_compare(&p->made, &p->found, sizeof(p->made)) != 0)
 		r = KEM_E_KEY;
 out:
-	kem_wipe(shared, sizeof(shared));
+	kem_wipe(p, sizeof(*p));
 	return r;
 }

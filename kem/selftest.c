@@ -110,6 +110,8 @@ struct selftest {
 	struct kem_shared shared;
 };
 
+_Static_assert(KEM_SPARE_OFFSET + sizeof(struct selftest) <= KEM_FRONT_BYTES, "spare");
+
 /* Does SHA-256(a || b) begin with the answer? A planted fault makes the answer wrong. */
 static bool
 digest_is(const struct kem *kem, const uint8_t answer[DIGEST_BYTES], bool is_wrong,
@@ -238,15 +240,18 @@ kem_selftest(const struct kem *kem, struct kem_scratch *scratch, const char **st
 {
 	static const enum kem_alg sets[] = {
 	    KEM_ALG_MLKEM768, KEM_ALG_MLKEM512, KEM_ALG_MLKEM1024};
-	struct selftest t = {.kem = kem, .scratch = scratch};
+	struct selftest *t = kem_spare(scratch);
 	const char *failed = NULL;
 
+	t->kem = kem;
+	t->scratch = scratch;
 	for (size_t i = 0; !failed && i < sizeof(sets) / sizeof(sets[0]); i++)
-		failed = mlkem_failed_step(&t, sets[i]);
-	if (!failed && !x25519_is_right(&t))
+		failed = mlkem_failed_step(t, sets[i]);
+	if (!failed && !x25519_is_right(t))
 		failed = "x25519";
-	if (!failed && !hybrid_is_right(&t))
+	if (!failed && !hybrid_is_right(t))
 		failed = "hybrid";
+	kem_wipe(t, sizeof(*t));
 	*stepp = failed;
 	return failed ? KEM_FAIL_SELFTEST : 0;
 }
