@@ -85,6 +85,7 @@ struct factor {
  }
 
 #define N_PAIRS (N_REGS / 2)
+#define GROUP   4
 static const struct factor forward_8[N_PAIRS] = {ZETAS_8(FORWARD_8)};
 static const struct factor forward_4[N_PAIRS] = {ZETAS_4(FORWARD_4)};
 static const struct factor forward_2[N_PAIRS] = {ZETAS_2(FORWARD_2)};
@@ -220,19 +221,30 @@ forward_strided(__m256i x[8])
 	}
 }
 
-/* Layers 16 to 2 of registers 2i and 2i + 1. */
+/*
+ * Layers 16 to 2 of a group of pairs of registers: a[j] is register 2 (first + j), b[j]
+ * the next. Pairs don't meet, but side by side they hide how long a product takes.
+ */
 static always_inline void
-forward_pair(__m256i *a, __m256i *b, unsigned i)
+forward_pairs(__m256i a[GROUP], __m256i b[GROUP], unsigned first)
 {
-	butterfly_sum(a, b, mul_by(*b, zetas[8 + i]));
-	halves_8(a, b);
-	butterfly_sum(a, b, mul(*b, &forward_8[i]));
-	halves_4(a, b);
-	butterfly_sum(a, b, mul(*b, &forward_4[i]));
-	halves_2(a, b);
-	butterfly_sum(a, b, mul(*b, &forward_2[i]));
-	whole_4(a, b);
-	halves_8(a, b);
+	for (unsigned j = 0; j < GROUP; j++) {
+		butterfly_sum(&a[j], &b[j], mul_by(b[j], zetas[8 + first + j]));
+		halves_8(&a[j], &b[j]);
+	}
+	for (unsigned j = 0; j < GROUP; j++) {
+		butterfly_sum(&a[j], &b[j], mul(b[j], &forward_8[first + j]));
+		halves_4(&a[j], &b[j]);
+	}
+	for (unsigned j = 0; j < GROUP; j++) {
+		butterfly_sum(&a[j], &b[j], mul(b[j], &forward_4[first + j]));
+		halves_2(&a[j], &b[j]);
+	}
+	for (unsigned j = 0; j < GROUP; j++) {
+		butterfly_sum(&a[j], &b[j], mul(b[j], &forward_2[first + j]));
+		whole_4(&a[j], &b[j]);
+		halves_8(&a[j], &b[j]);
+	}
 }
 
 /* Seven layers, each adds less than q: no reduction is needed on the way. */
@@ -248,41 +260,57 @@ ntt_avx2(int16_t *r)
 		for (unsigned i = 0; i < 8; i++)
 			poly_store(r, 2 * i + odd, x[i]);
 	}
-	for (unsigned i = 0; i < N_PAIRS; i++) {
-		__m256i a = poly_load(r, 2 * i), b = poly_load(r, 2 * i + 1);
+	for (unsigned first = 0; first < N_PAIRS; first += GROUP) {
+		__m256i a[GROUP], b[GROUP];
 
-		forward_pair(&a, &b, i);
-		poly_store(r, 2 * i, a);
-		poly_store(r, 2 * i + 1, b);
+		for (unsigned j = 0; j < GROUP; j++) {
+			a[j] = poly_load(r, 2 * (first + j));
+			b[j] = poly_load(r, 2 * (first + j) + 1);
+		}
+		forward_pairs(a, b, first);
+		for (unsigned j = 0; j < GROUP; j++) {
+			poly_store(r, 2 * (first + j), a[j]);
+			poly_store(r, 2 * (first + j) + 1, b[j]);
+		}
 	}
 }
 
 /*
- * Layers 2 to 16 of registers 2i and 2i + 1. The factor comes first: from any int16_t to
- * 0.72 q; the sums of three layers are below 5.8 q. out: |x| < 1.3 q
+ * Layers 2 to 16. The factor comes first: from any int16_t to 0.72 q; the sums of three
+ * layers are below 5.8 q. out: |x| < 1.3 q
  */
 static always_inline void
-backward_pair(__m256i *a, __m256i *b, unsigned i)
+backward_pairs(__m256i a[GROUP], __m256i b[GROUP], unsigned first)
 {
-	unsigned mirror = N_PAIRS - 1 - i;
+	const unsigned mirror = N_PAIRS - 1 - first;
 
-	*a = mul_by(*a, INVNTT_FACTOR);
-	*b = mul_by(*b, INVNTT_FACTOR);
-	halves_8(a, b);
-	halves_4(a, b);
-	halves_2(a, b);
-	butterfly_diff(a, b);
-	*b = mul(*b, &backward_2[mirror]);
-	halves_2(a, b);
-	butterfly_diff(a, b);
-	*b = mul(*b, &backward_4[mirror]);
-	halves_4(a, b);
-	butterfly_diff(a, b);
-	*a = reduce(*a);
-	*b = mul(*b, &backward_8[mirror]);
-	halves_8(a, b);
-	butterfly_diff(a, b);
-	*b = mul_by(*b, zetas[15 - i]);
+	for (unsigned j = 0; j < GROUP; j++) {
+		a[j] = mul_by(a[j], INVNTT_FACTOR);
+		b[j] = mul_by(b[j], INVNTT_FACTOR);
+		halves_8(&a[j], &b[j]);
+		halves_4(&a[j], &b[j]);
+		halves_2(&a[j], &b[j]);
+	}
+	for (unsigned j = 0; j < GROUP; j++) {
+		butterfly_diff(&a[j], &b[j]);
+		b[j] = mul(b[j], &backward_2[mirror - j]);
+		halves_2(&a[j], &b[j]);
+	}
+	for (unsigned j = 0; j < GROUP; j++) {
+		butterfly_diff(&a[j], &b[j]);
+		b[j] = mul(b[j], &backward_4[mirror - j]);
+		halves_4(&a[j], &b[j]);
+	}
+	for (unsigned j = 0; j < GROUP; j++) {
+		butterfly_diff(&a[j], &b[j]);
+		a[j] = reduce(a[j]);
+		b[j] = mul(b[j], &backward_8[mirror - j]);
+		halves_8(&a[j], &b[j]);
+	}
+	for (unsigned j = 0; j < GROUP; j++) {
+		butterfly_diff(&a[j], &b[j]);
+		b[j] = mul_by(b[j], zetas[15 - first - j]);
+	}
 }
 
 /*
@@ -310,12 +338,18 @@ backward_strided(__m256i x[8])
 void
 invntt_avx2(int16_t *r)
 {
-	for (unsigned i = 0; i < N_PAIRS; i++) {
-		__m256i a = poly_load(r, 2 * i), b = poly_load(r, 2 * i + 1);
+	for (unsigned first = 0; first < N_PAIRS; first += GROUP) {
+		__m256i a[GROUP], b[GROUP];
 
-		backward_pair(&a, &b, i);
-		poly_store(r, 2 * i, a);
-		poly_store(r, 2 * i + 1, b);
+		for (unsigned j = 0; j < GROUP; j++) {
+			a[j] = poly_load(r, 2 * (first + j));
+			b[j] = poly_load(r, 2 * (first + j) + 1);
+		}
+		backward_pairs(a, b, first);
+		for (unsigned j = 0; j < GROUP; j++) {
+			poly_store(r, 2 * (first + j), a[j]);
+			poly_store(r, 2 * (first + j) + 1, b[j]);
+		}
 	}
 	for (unsigned odd = 0; odd < 2; odd++) {
 		__m256i x[8];
