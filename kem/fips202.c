@@ -12,7 +12,12 @@ void
 sponge_init(struct sponge *sponge, const struct backend *backend)
 {
 	/* The state isn't cleared: a lane is zeroed when a stream begins in it. */
-	memset(sponge->lane, 0, sizeof sponge->lane);
+	for (unsigned i = 0; i < BACKEND_LANES_MAX; i++) {
+		sponge->squeeze_to[i] = sponge->out[i];
+		sponge->squeeze_words[i] = 0;
+	}
+	sponge->busy = 0;
+	sponge->absorbing = 0;
 	sponge->jobs = NULL;
 	sponge->backend = backend;
 }
@@ -35,20 +40,46 @@ sponge_add_first(struct sponge *sponge, struct stream_job *job)
 	sponge->jobs = job;
 }
 
-static bool
-lane_start(struct lane *lane, struct stream_job *jobs)
+/* The number of the lowest lane of a mask, which is not 0. */
+static unsigned
+lowest(unsigned mask)
 {
-	while (jobs != NULL && jobs->next == jobs->limit)
-		jobs = jobs->behind;
-	if (jobs == NULL)
-		return false;
-	memset(lane, 0, sizeof *lane);
-	lane->job = jobs;
-	lane->index = jobs->next++;
-	jobs->kind->start(jobs->ctx, lane->index, &lane->stream);
+	return (unsigned)__builtin_ctz(mask);
+}
+
+static void
+lane_start(struct lane *lane, struct stream_job *job)
+{
+	lane->job = job;
+	lane->index = job->next++;
+	lane->progress = 0;
+	lane->at = 0;
+	lane->n_squeezed = 0;
+	lane->stream = (struct stream){.n_blocks = 0};
+	job->kind->start(job->ctx, lane->index, &lane->stream);
 	assert(
 	    lane->stream.n_blocks >= 1 && lane->stream.n_blocks <= STREAM_BLOCKS_MAX);
-	return true;
+}
+
+/* Give idle lanes the streams that wait. Returns the lanes that got one. */
+static unsigned
+sponge_start(struct sponge *sponge)
+{
+	struct stream_job *job = sponge->jobs;
+	unsigned idle = ((1u << sponge->backend->lanes) - 1) & ~sponge->busy;
+	unsigned fresh = 0;
+
+	for (; idle != 0; idle &= idle - 1) {
+		while (job != NULL && job->next == job->limit)
+			job = job->behind;
+		if (job == NULL)
+			break;
+		lane_start(&sponge->lane[lowest(idle)], job);
+		fresh |= idle & -idle;
+	}
+	sponge->busy |= fresh;
+	sponge->absorbing |= fresh;
+	return fresh;
 }
 
 /* Move up to len bytes of the parts that are left to buf. Returns how many. */
@@ -64,7 +95,9 @@ stream_gather(struct lane *lane, uint8_t *buf, size_t len)
 
 		if (m > len - n)
 			m = len - n;
-		if (m != 0)
+		if (m == 32) /* nearly all are, and this is two moves */
+			memcpy(buf + n, part, 32);
+		else if (m != 0)
 			memcpy(buf + n, part, m);
 		n += m;
 		stream->part[lane->at] = m != 0 ? part + m : part;
@@ -82,102 +115,78 @@ stream_gather(struct lane *lane, uint8_t *buf, size_t len)
 
 /*
  * The next block of a lane's input: where it lies if it is whole in one part, else
- * gathered and, if it is the last one, padded in buf.
+ * gathered in buf. Returns false if it is the last one; then it ends with the suffix, and
+ * the words behind *wordsp are zero.
  */
-static const uint8_t *
-lane_block(struct lane *lane, uint8_t *buf)
+static bool
+lane_block(struct lane *lane, uint8_t *buf, const uint8_t **blockp, uint8_t *wordsp)
 {
 	struct stream *stream = &lane->stream;
 	size_t rate = lane->job->kind->rate_words * 8;
 	size_t n;
 
+	*wordsp = lane->job->kind->rate_words;
 	if (lane->at < 2 && stream->len[lane->at] >= rate) {
-		const uint8_t *block = stream->part[lane->at];
-
+		*blockp = stream->part[lane->at];
 		stream->part[lane->at] += rate;
 		stream->len[lane->at] -= rate;
-		return block;
+		return true;
 	}
+	*blockp = buf;
 	n = stream_gather(lane, buf, rate);
-	if (n < rate) {
-		memset(buf + n, 0, rate - n);
-		buf[n] = lane->job->kind->suffix;
-		buf[rate - 1] |= 0x80;
-		lane->absorbed = true;
-	}
-	return buf;
+	if (n == rate)
+		return true;
+	memset(buf + n, 0, 8); /* to the end of the word and, in the slack, beyond */
+	buf[n] = lane->job->kind->suffix;
+	*wordsp = (uint8_t)(n / 8 + 1);
+	return false;
 }
 
-/*
- * Give idle lanes the streams that wait, and xor in one block of each that has input.
- * Returns which lanes are in use.
- */
-static unsigned
-sponge_absorb(struct sponge *sponge)
+/* Xor in one block of each lane that has input. */
+static void
+sponge_absorb(struct sponge *sponge, unsigned fresh)
 {
 	const uint8_t *block[BACKEND_LANES_MAX];
 	uint8_t words[BACKEND_LANES_MAX] = {0};
-	unsigned active = 0, fresh = 0, n = 0;
+	uint8_t end[BACKEND_LANES_MAX] = {0};
 
-	for (unsigned i = 0; i < sponge->backend->lanes; i++) {
-		struct lane *lane = &sponge->lane[i];
-
+	for (unsigned i = 0; i < BACKEND_LANES_MAX; i++)
 		block[i] = sponge->block[i];
-		if (lane->job == NULL && lane_start(lane, sponge->jobs))
-			fresh |= 1u << i;
-		if (lane->job == NULL)
-			continue;
-		active |= 1u << i;
-		if (lane->absorbed)
-			continue;
-		block[i] = lane_block(lane, sponge->block[i]);
-		words[i] = lane->job->kind->rate_words;
-		n++;
-	}
-	if (n != 0)
-		sponge->backend->absorb(sponge->state, block, words, fresh);
-	return active;
-}
-
-/* Take one block out of each lane that has absorbed its input. Returns which have. */
-static unsigned
-sponge_squeeze(struct sponge *sponge)
-{
-	uint8_t *out[BACKEND_LANES_MAX];
-	uint8_t words[BACKEND_LANES_MAX] = {0};
-	unsigned squeezed = 0;
-
-	for (unsigned i = 0; i < sponge->backend->lanes; i++) {
+	for (unsigned mask = sponge->absorbing; mask != 0; mask &= mask - 1) {
+		unsigned i = lowest(mask);
 		struct lane *lane = &sponge->lane[i];
 
-		out[i] = sponge->out[i];
-		if (lane->job == NULL || !lane->absorbed)
+		if (lane_block(lane, sponge->block[i], &block[i], &words[i]))
 			continue;
-		words[i] = lane->job->kind->rate_words;
-		out[i] += lane->n_squeezed * words[i] * 8;
-		lane->n_squeezed++;
-		squeezed |= 1u << i;
+		end[i] = lane->job->kind->rate_words;
+		sponge->absorbing &= ~(1u << i);
+		sponge->squeeze_to[i] = sponge->out[i];
+		sponge->squeeze_words[i] = end[i];
 	}
-	if (squeezed != 0)
-		sponge->backend->squeeze(sponge->state, out, words);
-	return squeezed;
+	sponge->backend->absorb(sponge->state, block, words, end, fresh);
 }
 
 /* Hand what was squeezed to its consumer; a lane whose stream has ended is idle. */
 static void
-lane_take(struct lane *lane, const uint8_t *out)
+sponge_take(struct sponge *sponge, unsigned i)
 {
+	struct lane *lane = &sponge->lane[i];
 	const struct stream_job *job = lane->job;
-	size_t len = lane->n_squeezed * job->kind->rate_words * 8;
+	size_t block = sponge->squeeze_words[i] * 8u;
+	size_t len = ++lane->n_squeezed * block;
 
-	if (lane->n_squeezed < lane->stream.n_blocks)
-		return;
-	if (!job->kind->take(job->ctx, lane->stream.to, &lane->progress, out, len)) {
-		lane->job = NULL;
+	if (lane->n_squeezed < lane->stream.n_blocks) {
+		sponge->squeeze_to[i] += block;
 		return;
 	}
+	sponge->squeeze_to[i] = sponge->out[i];
 	lane->stream.n_blocks = 1;
 	lane->n_squeezed = 0;
+	if (job->kind->take(
+		job->ctx, lane->stream.to, &lane->progress, sponge->out[i], len))
+		return;
+	sponge->squeeze_words[i] = 0;
+	sponge->busy &= ~(1u << i);
 }
 
 static bool
@@ -185,8 +194,10 @@ sponge_done(const struct sponge *sponge, const struct stream_job *job, unsigned 
 {
 	if (job->next < bound)
 		return false;
-	for (unsigned i = 0; i < sponge->backend->lanes; i++) {
-		if (sponge->lane[i].job == job && sponge->lane[i].index < bound)
+	for (unsigned mask = sponge->busy; mask != 0; mask &= mask - 1) {
+		const struct lane *lane = &sponge->lane[lowest(mask)];
+
+		if (lane->job == job && lane->index < bound)
 			return false;
 	}
 	return true;
@@ -197,14 +208,17 @@ sponge_run(struct sponge *sponge, const struct stream_job *job, unsigned bound)
 {
 	assert(bound <= job->limit);
 	while (!sponge_done(sponge, job, bound)) {
-		unsigned active, squeezed;
+		unsigned fresh = sponge_start(sponge), squeezed;
 
-		active = sponge_absorb(sponge);
-		sponge->backend->keccak(sponge->state, active);
-		squeezed = sponge_squeeze(sponge);
-		for (unsigned i = 0; squeezed != 0; i++, squeezed >>= 1) {
-			if (squeezed & 1)
-				lane_take(&sponge->lane[i], sponge->out[i]);
-		}
+		if (sponge->absorbing != 0)
+			sponge_absorb(sponge, fresh);
+		sponge->backend->keccak(sponge->state, sponge->busy);
+		squeezed = sponge->busy & ~sponge->absorbing;
+		if (squeezed == 0)
+			continue;
+		sponge->backend->squeeze(
+		    sponge->state, sponge->squeeze_to, sponge->squeeze_words);
+		for (; squeezed != 0; squeezed &= squeezed - 1)
+			sponge_take(sponge, lowest(squeezed));
 	}
 }

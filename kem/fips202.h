@@ -62,20 +62,24 @@ struct stream_job {
 };
 
 struct lane {
-	const struct stream_job *job; /* NULL: idle, its state is padding */
+	const struct stream_job *job;
 	unsigned index;
 	unsigned progress;
 	struct stream stream;
 	uint8_t at;         /* the part that is being absorbed; 2: the tail */
-	bool absorbed;      /* with its padding */
 	uint8_t n_squeezed; /* blocks that lie in out */
 };
 
+/* Lanes are bits in masks: most steps have something to do for a few of them only. */
 struct sponge {
 	_Alignas(64) uint64_t state[KECCAK_WORDS * BACKEND_LANES_MAX];
 	_Alignas(64) uint8_t out[BACKEND_LANES_MAX][STREAM_OUT_BYTES];
 	_Alignas(64) uint8_t block[BACKEND_LANES_MAX][SHAKE128_WORDS * 8 + 24];
 	struct lane lane[BACKEND_LANES_MAX];
+	unsigned busy; /* lanes that have a stream; the state of others is padding */
+	unsigned absorbing; /* those of them whose input has not ended */
+	uint8_t *squeeze_to[BACKEND_LANES_MAX];
+	uint8_t squeeze_words[BACKEND_LANES_MAX]; /* 0 while absorbing or not busy */
 	struct stream_job *jobs;
 	const struct backend *backend;
 };

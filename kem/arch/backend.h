@@ -56,12 +56,12 @@ struct backend {
 
 	/*
 	 * Lanes whose bit is set in `fresh` are zeroed first. Then words[lane] little-endian
-	 * words of block[lane] are xored into the front of each lane. words is one of 0 (lane
-	 * untouched but for fresh), 9, 17, 21, not the same in all lanes; block[lane] is never
-	 * NULL.
+	 * words of block[lane] are xored into the front of each lane, 0 to 21 of them, not the
+	 * same in all lanes; block[lane] is never NULL. Where end[lane] is not 0 but 9, 17 or
+	 * 21, the highest bit of word end[lane] - 1 is flipped: the last bit of padding.
 	 */
 	void (*absorb)(uint64_t *state, const uint8_t *const *block,
-	    const uint8_t *words, unsigned fresh);
+	    const uint8_t *words, const uint8_t *end, unsigned fresh);
 
 	/*
 	 * Writes the first words[lane] words of each lane to out[lane]; nothing where words is

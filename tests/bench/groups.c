@@ -82,7 +82,7 @@ run_keccak_half(void)
 static void
 run_absorb(void)
 {
-	backend->absorb(state, blocks, words, 0);
+	backend->absorb(state, blocks, words, words, 0);
 }
 
 static void
@@ -290,9 +290,12 @@ main(int argc, char **argv)
 			group_reset(&group, set, n_items, "bench");
 			for (size_t j = 0; j < n_items; j++)
 				group.decaps[j].trusted = true;
-			measure(run_keygen, &least), us[0] = least / (double)n_items / 1e3;
-			measure(run_encaps, &least), us[1] = least / (double)n_items / 1e3;
-			measure(run_decaps, &least), us[2] = least / (double)n_items / 1e3;
+			measure(run_keygen, &least),
+			    us[0] = least / (double)n_items / 1e3;
+			measure(run_encaps, &least),
+			    us[1] = least / (double)n_items / 1e3;
+			measure(run_decaps, &least),
+			    us[2] = least / (double)n_items / 1e3;
 			printf("%s batch %zu:", kem_alg_info(set)->name, n_items);
 			for (unsigned op = 0; op < 3; op++)
 				printf("  %c %6.3f us (%.2f)", "ked"[op], us[op],

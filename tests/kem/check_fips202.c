@@ -188,8 +188,8 @@ keccak_planted(uint64_t *state, unsigned active)
 }
 
 static void
-absorb_planted(
-    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+absorb_planted(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    const uint8_t *end, unsigned fresh)
 {
 	const struct backend *backend = test_backend();
 	unsigned last = backend->lanes - 1;
@@ -197,7 +197,7 @@ absorb_planted(
 	/* Forgets to clear the capacity of the last lane for a new stream. */
 	for (unsigned i = 0; i < 17 && fresh >> last & 1; i++)
 		state[i * backend->lanes + last] = 0;
-	backend->absorb(state, block, words, fresh & ~(1u << last));
+	backend->absorb(state, block, words, end, fresh & ~(1u << last));
 }
 
 /* A fault of the last lane alone is seen. */

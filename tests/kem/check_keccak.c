@@ -96,8 +96,8 @@ START_TEST(test_keccak_lanes)
 END_TEST
 
 /*
- * absorb and squeeze with every mixture of rates and fresh lanes, from and to any
- * alignment; the blocks end where their memory ends.
+ * absorb with every mixture of lengths, ends and fresh lanes, squeeze with every mixture
+ * of rates, from and to any alignment; the blocks end where their memory ends.
  */
 START_TEST(test_absorb_squeeze)
 {
@@ -111,6 +111,7 @@ START_TEST(test_absorb_squeeze)
 	test_stream_init(&stream, test_seed(), "absorb");
 	for (unsigned round = 0; round < 300; round++) {
 		uint8_t *memory[BACKEND_LANES_MAX], words[BACKEND_LANES_MAX];
+		uint8_t end[BACKEND_LANES_MAX];
 		const uint8_t *block[BACKEND_LANES_MAX];
 		uint8_t *out[BACKEND_LANES_MAX];
 		uint64_t want[KECCAK_WORDS * BACKEND_LANES_MAX];
@@ -118,7 +119,9 @@ START_TEST(test_absorb_squeeze)
 
 		test_stream_fill(&stream, state, sizeof state);
 		for (unsigned lane = 0; lane < lanes; lane++) {
-			words[lane] = rates[test_stream_below(&stream, 4)];
+			words[lane] =
+			    (uint8_t)test_stream_below(&stream, round < 20 ? 9 : 22);
+			end[lane] = rates[test_stream_below(&stream, 4)];
 			memory[lane] = malloc(64 + words[lane] * 8u);
 			ck_assert_ptr_nonnull(memory[lane]);
 			test_stream_fill(&stream, memory[lane], 64 + words[lane] * 8u);
@@ -130,15 +133,19 @@ START_TEST(test_absorb_squeeze)
 
 				if (i < words[lane])
 					memcpy(&in, block[lane] + 8 * i, 8);
+				if (i + 1 == end[lane])
+					in ^= UINT64_C(1) << 63;
 				want[i * lanes + lane] = x ^ in;
 			}
 		}
-		backend->absorb(state, block, words, fresh & ((1u << lanes) - 1));
+		backend->absorb(state, block, words, end, fresh & ((1u << lanes) - 1));
 		ck_assert_mem_eq(state, want, KECCAK_WORDS * lanes * sizeof *want);
 
 		for (unsigned lane = 0; lane < lanes; lane++) {
-			size_t room = (words[lane] * 8u + 63) / 64 * 64;
+			size_t room;
 
+			words[lane] = rates[test_stream_below(&stream, 4)];
+			room = (words[lane] * 8u + 63) / 64 * 64;
 			free(memory[lane]);
 			memory[lane] = malloc(64 + room + 1);
 			ck_assert_ptr_nonnull(memory[lane]);

@@ -52,13 +52,14 @@ keccak_lanes(uint64_t *state, unsigned active, unsigned lanes)
 
 static void
 absorb_lanes(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
-    unsigned fresh, unsigned lanes)
+    const uint8_t *end, unsigned fresh, unsigned lanes)
 {
 	uint64_t one[KECCAK_WORDS];
 
 	for (unsigned lane = 0; lane < lanes; lane++) {
 		lane_load(one, state, lanes, lane);
-		absorb_generic(one, &block[lane], &words[lane], fresh >> lane);
+		absorb_generic(
+		    one, &block[lane], &words[lane], &end[lane], fresh >> lane);
 		lane_store(state, lanes, lane, one);
 	}
 }
@@ -89,10 +90,10 @@ keccak_generic8(uint64_t *state, unsigned active)
 }
 
 static void
-absorb_generic8(
-    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+absorb_generic8(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    const uint8_t *end, unsigned fresh)
 {
-	absorb_lanes(state, block, words, fresh, 8);
+	absorb_lanes(state, block, words, end, fresh, 8);
 }
 
 static void
@@ -108,10 +109,10 @@ keccak_generic4(uint64_t *state, unsigned active)
 }
 
 static void
-absorb_generic4(
-    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+absorb_generic4(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    const uint8_t *end, unsigned fresh)
 {
-	absorb_lanes(state, block, words, fresh, 4);
+	absorb_lanes(state, block, words, end, fresh, 4);
 }
 
 static void

@@ -9,8 +9,8 @@
 #include "../backend.h"
 
 void keccak_generic(uint64_t *state, unsigned active);
-void absorb_generic(
-    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh);
+void absorb_generic(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    const uint8_t *end, unsigned fresh);
 void squeeze_generic(const uint64_t *state, uint8_t *const *out, const uint8_t *words);
 
 unsigned rej_uniform_generic(

@@ -77,8 +77,8 @@ keccak_generic(uint64_t *state, unsigned active)
 }
 
 void
-absorb_generic(
-    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+absorb_generic(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    const uint8_t *end, unsigned fresh)
 {
 	if (fresh & 1) {
 		for (unsigned i = 0; i < KECCAK_WORDS; i++)
@@ -86,6 +86,8 @@ absorb_generic(
 	}
 	for (unsigned i = 0; i < words[0]; i++)
 		state[i] ^= load64(block[0] + 8 * i);
+	if (end[0] != 0)
+		state[end[0] - 1] ^= UINT64_C(1) << 63;
 }
 
 void

@@ -26,8 +26,8 @@
 #define Q_INVERSE (-3327) /* q^-1 mod 2^16 */
 
 void keccak_avx2(uint64_t *state, unsigned active);
-void absorb_avx2(
-    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh);
+void absorb_avx2(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    const uint8_t *end, unsigned fresh);
 void squeeze_avx2(const uint64_t *state, uint8_t *const *out, const uint8_t *words);
 
 unsigned rej_uniform_avx2(int16_t *r, unsigned count, const uint8_t *buf, size_t len);

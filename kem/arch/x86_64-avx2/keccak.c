@@ -213,13 +213,23 @@ gather(__m256i r[LANES], const uint8_t *const *block, const uint8_t *words, unsi
 	transpose(r);
 }
 
+/* The highest bit of word `last` of the lanes that end there. */
+static always_inline void
+flip_top(__m256i *word, __m256i ends, unsigned last)
+{
+	__m256i here = _mm256_cmpeq_epi64(ends, _mm256_set1_epi64x(last + 1));
+
+	word[last] = XOR(word[last], _mm256_slli_epi64(here, 63));
+}
+
 void
-absorb_avx2(
-    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+absorb_avx2(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    const uint8_t *end, unsigned fresh)
 {
 	const __m256i bits = _mm256_setr_epi64x(1, 2, 4, 8);
 	__m256i old = _mm256_cmpeq_epi64(_mm256_setzero_si256(),
 	    _mm256_and_si256(bits, _mm256_set1_epi64x((long long)fresh)));
+	__m256i ends = _mm256_cvtepu8_epi64(_mm_loadu_si32(end));
 	__m256i *word = (__m256i *)(void *)state;
 	unsigned n = most(words), at = 0;
 
@@ -227,14 +237,14 @@ absorb_avx2(
 		__m256i r[LANES];
 
 		gather(r, block, words, at);
-		/* Only 21 words end in a part of four, which the state goes on behind. */
 		for (unsigned i = 0; i < 4; i++)
 			word[at + i] = XOR(_mm256_and_si256(word[at + i], old), r[i]);
 	}
-	if (fresh == 0)
-		return;
-	for (; at < KECCAK_WORDS; at++)
+	for (; at < KECCAK_WORDS && fresh != 0; at++)
 		word[at] = _mm256_and_si256(word[at], old);
+	flip_top(word, ends, 8);
+	flip_top(word, ends, 16);
+	flip_top(word, ends, 20);
 }
 
 void

@@ -76,35 +76,67 @@ transpose(__m512i r[LANES])
 
 /* Words 8 chunk to 8 chunk + 7 of each lane, none behind those that it has. */
 static always_inline void
-absorb_chunk(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
-    __mmask8 keep, unsigned chunk)
+absorb_chunk(
+    uint64_t *state, const uint8_t *const *block, const uint32_t *masks, unsigned chunk)
 {
 	__m512i r[LANES];
 
 	for (unsigned lane = 0; lane < LANES; lane++) {
-		__mmask8 mask = (__mmask8)(((1u << words[lane]) - 1) >> 8 * chunk);
+		__mmask8 mask = (__mmask8)(masks[lane] >> 8 * chunk);
 
 		r[lane] = _mm512_maskz_loadu_epi64(mask, block[lane] + 64 * chunk);
 	}
 	transpose(r);
 	for (unsigned i = 0; i < 8; i++) {
 		uint64_t *word = state + (8 * chunk + i) * LANES;
-		__m512i old = _mm512_maskz_load_epi64(keep, word);
+		__m512i old = _mm512_load_si512(word);
 
 		_mm512_store_si512(word, _mm512_xor_si512(old, r[i]));
 	}
 }
 
-void
-absorb_avx512(
-    uint64_t *state, const uint8_t *const *block, const uint8_t *words, unsigned fresh)
+static void
+zero_lanes(uint64_t *state, __mmask8 keep)
 {
-	__mmask8 keep = (__mmask8)~fresh;
-	uint64_t *last = state + 24 * LANES;
+	for (unsigned i = 0; i < KECCAK_WORDS; i++)
+		_mm512_store_si512(state + i * LANES,
+		    _mm512_maskz_load_epi64(keep, state + i * LANES));
+}
 
-	for (unsigned chunk = 0; chunk < 3; chunk++)
-		absorb_chunk(state, block, words, keep, chunk);
-	_mm512_store_si512(last, _mm512_maskz_load_epi64(keep, last));
+/* The top bit of word last of the lanes that end there. */
+static always_inline void
+flip_top(uint64_t *state, __m128i end, unsigned last)
+{
+	__mmask8 lanes =
+	    (__mmask8)_mm_cmpeq_epi8_mask(end, _mm_set1_epi8((char)(last + 1)));
+	uint64_t *word = state + last * LANES;
+	__m512i top = _mm512_maskz_set1_epi64(lanes, INT64_MIN);
+
+	_mm512_store_si512(word, _mm512_xor_si512(_mm512_load_si512(word), top));
+}
+
+/* Seeds and their like are short: then one chunk of three is all. */
+void
+absorb_avx512(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    const uint8_t *end, unsigned fresh)
+{
+	__m128i ends = _mm_loadl_epi64((const __m128i *)(const void *)end);
+	uint32_t masks[LANES], any = 0;
+
+	for (unsigned lane = 0; lane < LANES; lane++) {
+		masks[lane] = (1u << words[lane]) - 1;
+		any |= masks[lane];
+	}
+	if (fresh != 0)
+		zero_lanes(state, (__mmask8)~fresh);
+	absorb_chunk(state, block, masks, 0);
+	if (any >> 8 != 0)
+		absorb_chunk(state, block, masks, 1);
+	if (any >> 16 != 0)
+		absorb_chunk(state, block, masks, 2);
+	flip_top(state, ends, 8);
+	flip_top(state, ends, 16);
+	flip_top(state, ends, 20);
 }
 
 void
