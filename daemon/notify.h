@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notify.h: what the service manager is told (the protocol of sd_notify(3)). Our own few
- * lines, since libsystemd's wait when nobody reads the socket.
+ * notify.h: what the service manager is told: the protocol that sd_notify(3) documents
+ * and promises to keep, one datagram for each state. Not by libsystemd: its sd_notify()
+ * waits while the socket's queue is full, and main, which calls this, accepts and drains.
  */
 #ifndef MLKEMD_NOTIFY_H
 #define MLKEMD_NOTIFY_H

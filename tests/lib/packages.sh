@@ -6,7 +6,7 @@
 
 BUILD_PACKAGES=(
 	gcc libc6-dev meson ninja-build pkgconf
-	libssl-dev libevent-dev libprotobuf-c-dev protobuf-c-compiler libsystemd-dev
+	libssl-dev libevent-dev libprotobuf-c-dev protobuf-c-compiler
 )
 # clang for a second opinion, the sanitizers and libFuzzer; Check and json-c for the unit
 # and vector suites; Python for the peer that is written from mlkemd.proto alone.
