@@ -9,6 +9,7 @@
 
 #define LINE_MAX_BYTES 2048
 
+/* What a file holds comes out on terminals and in logs: no control byte does. */
 int
 config_error(char *error, size_t size, const char *format, ...)
 {
@@ -17,6 +18,10 @@ config_error(char *error, size_t size, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(error, size, format, args);
 	va_end(args);
+	for (char *c = error; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
 	return CONFIG_E_INVALID;
 }
 
