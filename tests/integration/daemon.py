@@ -151,6 +151,17 @@ class Daemon:
     def signal(self, number):
         os.kill(self.pid, number)
 
+    def freeze(self):
+        """SIGSTOP; returns when every thread has stopped."""
+        self.signal(signal.SIGSTOP)
+        tasks = pathlib.Path(f"/proc/{self.pid}/task")
+        wait_for(lambda: all(
+            (task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+            for task in tasks.iterdir()), 10 * SLOW, "stopped")
+
+    def thaw(self):
+        self.signal(signal.SIGCONT)
+
     def kill(self):
         """kill -9, as a crash would be."""
         self.ended_on_purpose = True

@@ -5,7 +5,6 @@ Clients of other users are this very program after setuid: so only root can run 
 """
 
 import os
-import signal
 import socket
 
 import pytest
@@ -175,7 +174,7 @@ def test_a_peer_that_is_gone_before_accept(uid, good):
     now: the request of one who left is judged, and harms nobody."""
     with Daemon() as daemon:
         before = daemon.stats()
-        daemon.signal(signal.SIGSTOP)
+        daemon.freeze()
         pid = os.fork()
         if pid == 0:
             try:
@@ -190,7 +189,7 @@ def test_a_peer_that_is_gone_before_accept(uid, good):
             finally:
                 os._exit(0)
         os.waitpid(pid, 0)
-        daemon.signal(signal.SIGCONT)
+        daemon.thaw()
         name = "connections_total" if good else "connections_denied_total"
         wait_for(lambda: daemon.stats()[name] > before[name], 5 * SLOW, name)
         with daemon.peer() as peer:

@@ -3,7 +3,6 @@
 
 import os
 import shutil
-import signal
 import socket
 import struct
 import tempfile
@@ -103,14 +102,14 @@ def test_sigstop_under_a_client_with_deadlines(require):
     with Daemon() as daemon, ClientLoop(daemon.path, require, deadline) as client:
         assert client("loop 20 mlkem768").startswith("done 20 0 0 ")
         for _ in range(2):
-            daemon.signal(signal.SIGSTOP)
+            daemon.freeze()
             answer = client("loop 5 mlkem768").split()
             _, good, failed, wrong, longest = answer
             assert int(wrong) == 0
             assert (int(good), int(failed)) == ((0, 5) if require else (5, 0)), answer
             # keygen, encaps and decaps have a deadline each
             assert int(longest) < 3 * deadline + 500_000 * SLOW, answer
-            daemon.signal(signal.SIGCONT)
+            daemon.thaw()
             wait_for(lambda: served(client), 40 * SLOW, "served again")
         assert client("loop 200 mlkem768").split()[3] == "0"
 
@@ -119,12 +118,12 @@ def test_sigstop_and_a_key_in_the_daemon():
     """The key's own decapsulation can't fall back: an error by the deadline."""
     with Daemon() as daemon, ClientLoop(daemon.path, "", 200_000) as client:
         assert client("keygen") == "ok daemon"
-        daemon.signal(signal.SIGSTOP)
+        daemon.freeze()
         start = time.monotonic()
         answer = client("decaps")
         assert code(answer) in (TIMEOUT, UNAVAILABLE, KEY_GONE), answer
         assert time.monotonic() - start < 1.5 * SLOW
-        daemon.signal(signal.SIGCONT)
+        daemon.thaw()
 
 
 @pytest.mark.slow
@@ -160,7 +159,7 @@ def test_full_backlog():
     """connect() says EAGAIN at once when the backlog is full: tried again until the
     deadline, never taken for connected."""
     with Daemon() as daemon:
-        daemon.signal(signal.SIGSTOP)
+        daemon.freeze()
         held = []
         while len(held) < 10000:
             it = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -176,7 +175,7 @@ def test_full_backlog():
             time.sleep(0.3)
             for it in held:
                 it.close()
-            daemon.signal(signal.SIGCONT)
+            daemon.thaw()
             assert client.answer().startswith("ok")
 
 

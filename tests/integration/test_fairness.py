@@ -183,12 +183,12 @@ def test_order_is_a_rotation(quiet):
     peers = [quiet.peer() for _ in range(8)]
     with Peer(quiet.path) as helper:
         share = helper.keygen(pb.ML_KEM_1024)[0].share
-    quiet.signal(19)
+    quiet.freeze()
     for peer in peers:
         peer.send_raw(b"".join(frame(peer.request(
             "encapsulate", algorithm=pb.ML_KEM_1024, shares=[share]))
             for _ in range(40)))
-    quiet.signal(18)
+    quiet.thaw()
     order = []
     selector = selectors.DefaultSelector()
     for n, peer in enumerate(peers):

@@ -286,6 +286,8 @@ def test_unknown_algorithms(peer, algorithm):
     (dict(hash=pb.HKDF_SHA256, length=2**32 - 1), 1, pb.INVALID_REQUEST),
     (dict(hash=pb.HKDF_SHA256, length=2**31), 2, pb.INVALID_REQUEST),
     (dict(hash=9999, length=32), 1, pb.INVALID_REQUEST),
+    (dict(hash=pb.HKDF_SHA256, length=32, info=bytes(2048)), 1, pb.OK),
+    (dict(hash=pb.HKDF_SHA256, length=32, info=bytes(2049)), 1, pb.INVALID_REQUEST),
     (dict(hash=pb.HKDF_SHA256, length=1025), 64, pb.TOO_MANY_ITEMS),
     (dict(hash=pb.HKDF_SHA256, length=1024), 64, pb.OK)])
 def test_kdf_limits(peer, keys, kdf, items, status):

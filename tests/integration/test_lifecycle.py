@@ -55,7 +55,7 @@ def test_a_daemon_that_only_wants_the_others_control_socket(tmp_path):
 def test_a_stopped_daemon_is_alive(tmp_path):
     """SIGSTOPped, with its backlog full (EAGAIN): that is not stale."""
     with Daemon(directory=tmp_path) as first:
-        first.signal(signal.SIGSTOP)
+        first.freeze()
         held = []
         try:
             for _ in range(5000):
@@ -71,7 +71,7 @@ def test_a_stopped_daemon_is_alive(tmp_path):
         assert os.stat(first.path).st_ino == inode
         for it in held:
             it.close()
-        first.signal(signal.SIGCONT)
+        first.thaw()
         exchange(first.path)
 
 
