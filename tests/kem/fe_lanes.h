@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "kem/arch/dispatch.h"
+
 #define LANES_FE_MAX      ((UINT64_C(1) << 51) + (UINT64_C(1) << 16))
 #define LANES_LIMB_MAX    ((UINT64_C(1) << 52) - 1)
 #define LANES_PRODUCT_MAX (UINT64_C(3) << 58)
@@ -31,17 +33,11 @@ void fe_lanes_load(struct fe_lanes *r, const uint8_t *const in[8]);
 unsigned fe_lanes_store(uint8_t *const out[8], const struct fe_lanes *a);
 void fe_lanes_invert(struct fe_lanes *r, const struct fe_lanes *a);
 
-/* Does the CPU, and the system it runs under, have all that the lanes need? If not, says so. */
+/* Does the CPU, with the system it runs under, have what the lanes need? If not, says so. */
 static inline bool
 lanes_can_run(void)
 {
-	/* These look at XCR0 too. */
-	bool can =
-	    __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-	    __builtin_cpu_supports("avx512vbmi") &&
-	    __builtin_cpu_supports("avx512vbmi2") &&
-	    __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("bmi2");
+	bool can = (cpu_features(&cpu_probe_real) & CPU_AVX512) != 0;
 
 	if (!can)
 		puts("skipped: no AVX-512 with IFMA and VBMI2 on this CPU or system");

@@ -235,8 +235,11 @@ point_load(const struct fe *u)
 	return point_of(&x, &z);
 }
 
-/* The X and Z of the scalar times the point of base. x: biased, z: a product */
-static void
+/*
+ * The X and Z of the scalar times the point of base. x: biased, z: a product. A frame of
+ * its own, gone before the inversion needs one.
+ */
+static __attribute__((noinline)) void
 ladder(struct sum *x, struct sum *z, const struct work *work)
 {
 	struct point sum = point_load(&work->base.x), doubled;

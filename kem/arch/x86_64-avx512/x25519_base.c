@@ -76,7 +76,7 @@ digit_of(const struct work *work, unsigned comb, unsigned step)
 }
 
 /* Each lane's entry of one limb: index bits 0 to 3, and bit 4 as a mask. */
-static inline __m512i
+fe_inline __m512i
 table_limb(const uint64_t limb[COMB_ENTRIES], __m512i index, __mmask8 upper)
 {
 	const __m512i *rows = (const __m512i *)limb;
@@ -91,7 +91,7 @@ table_limb(const uint64_t limb[COMB_ENTRIES], __m512i index, __mmask8 upper)
  * y + x and y - x and negates 2dxy, here as 2p - 2dxy. A limb of that is below 2^52 and
  * thus not reduced; it may be a second factor.
  */
-static inline struct entry
+fe_inline struct entry
 table_entry(const struct comb *comb, __m512i digit)
 {
 	__mmask8 negative = _mm512_testn_epi64_mask(digit, _mm512_set1_epi64(32));
@@ -143,7 +143,7 @@ point_finish(struct point *p, const struct fe *e, const struct fe *f,
  * p + q (RFC 8032 section 5.1.4, q with Z = 1, complete). Sums: d is twice a biased
  * product of reduced factors, at most 3 * 2^60, and c at most PRODUCT_MAX: <= SUM_MAX.
  */
-static inline void
+fe_inline void
 point_add(struct point *p, const struct entry *q)
 {
 	struct sum a = fe_multiply(&p->minus, &q->minus, false);
@@ -230,6 +230,25 @@ point_u(struct fe *u, const struct point *p)
 	*u = sum_carry(&numerator);
 }
 
+/* A frame of its own, gone before the inversion needs one. */
+static __attribute__((noinline)) void
+comb_run(struct point *p, const struct work *work)
+{
+	point_start(p);
+	for (unsigned step = COMB_STEPS; step-- > 0;) {
+		for (unsigned comb = 0; comb < COMBS; comb++) {
+			__m512i digit = digit_of(work, comb, step);
+			struct entry entry = table_entry(&x25519_combs[comb], digit);
+
+			if (comb == COMBS - 1 && fault("x25519-lanes-table"))
+				entry_spoil(&entry, digit);
+			point_add(p, &entry);
+		}
+		if (step > 0)
+			point_double(p);
+	}
+}
+
 void
 x25519_base8_avx512(uint8_t *const out[X25519_LANES],
     const uint8_t *const private_key[X25519_LANES], uint8_t *work_bytes)
@@ -239,19 +258,7 @@ x25519_base8_avx512(uint8_t *const out[X25519_LANES],
 	struct fe u;
 
 	bits_load(work, private_key);
-	point_start(&p);
-	for (unsigned step = COMB_STEPS; step-- > 0;) {
-		for (unsigned comb = 0; comb < COMBS; comb++) {
-			__m512i digit = digit_of(work, comb, step);
-			struct entry entry = table_entry(&x25519_combs[comb], digit);
-
-			if (comb == COMBS - 1 && fault("x25519-lanes-table"))
-				entry_spoil(&entry, digit);
-			point_add(&p, &entry);
-		}
-		if (step > 0)
-			point_double(&p);
-	}
+	comb_run(&p, work);
 	point_u(&u, &p);
 	ct_wipe(work, sizeof *work);
 	fe_store(out, &u);
