@@ -29,8 +29,8 @@ static const char help[] =
     "  --cold             beside it: single calls, each after 10 ms of sleep\n"
     "  --profile-time S   run each row S seconds, for a profiler; measure nothing\n"
     "what to measure\n"
-    "  --peers[=DIR]      other libraries too, in the same rounds, and the ratios that\n"
-    "                     the project promises. tests/bench/peers/build.sh makes them\n"
+    "  --peers[=DIR]      other libraries too, in the same rounds, and the ratios\n"
+    "                     that are promised; tests/bench/peers/build.sh makes them\n"
     "  --list             the rows, without measuring\n"
     "what to write\n"
     "  --json             one object a row\n"
@@ -253,21 +253,23 @@ open_backends(struct bench *bench)
 	return 0;
 }
 
+/* The value of one of the first processor's lines: a name alone may say little. */
 static void
-cpu_name(char *name, size_t size)
+cpu_line(const char *label, char *value, size_t size)
 {
 	FILE *in = fopen("/proc/cpuinfo", "r");
+	size_t len = strlen(label);
 	char line[256];
 
-	snprintf(name, size, "unknown CPU");
+	snprintf(value, size, "unknown");
 	while (in && fgets(line, sizeof line, in)) {
 		char *colon = strchr(line, ':');
 
-		if (strncmp(line, "model name", 10) == 0 && colon && colon[1]) {
-			line[strcspn(line, "\n")] = '\0';
-			snprintf(name, size, "%s", colon + 2);
-			break;
-		}
+		if (strncmp(line, label, len) != 0 || line[len] != '\t' || !colon)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(value, size, "%s", colon[1] ? colon + 2 : "");
+		break;
 	}
 	if (in)
 		fclose(in);
@@ -277,18 +279,15 @@ static void
 print_header(const struct bench *bench)
 {
 	const struct bench_options *options = &bench->options;
-	char cpu[128], ops[32];
+	char cpu[128], family[16], model[16], ops[32];
 
-	cpu_name(cpu, sizeof cpu);
+	cpu_line("model name", cpu, sizeof cpu);
+	cpu_line("cpu family", family, sizeof family);
+	cpu_line("model", model, sizeof model);
 	snprintf(ops, sizeof ops, options->ops ? "%llu" : "as fit",
 	    (unsigned long long)options->ops);
-	printf("mlkem-bench " MLKEMD_VERSION ", %s, built by %s\nbackends:", cpu,
-#ifdef __clang__
-	    "clang " __clang_version__
-#else
-	    "gcc " __VERSION__
-#endif
-	);
+	printf("mlkem-bench " MLKEMD_VERSION ", built by " BENCH_BUILD "\n");
+	printf("CPU: %s, family %s, model %s\nbackends:", cpu, family, model);
 	for (unsigned i = 0; i < bench->n_backends; i++)
 		printf(" %s", kem_backend_name(bench->kems[i]));
 	printf("\nops: %s, duration: %g ms, repeats: %u, warmup: %g ms\n", ops,

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define SLICE_NS      500000.0
-#define SLICES_MAX    4096
-#define COLD_MAX      256
-#define COLD_SLEEP_NS 10000000
+#define SLICE_NS        500000.0
+#define SLICE_CALLS_MAX (UINT64_C(1) << 32) /* of something that takes no time */
+#define SLICES_MAX      4096
+#define COLD_MAX        256
+#define COLD_SLEEP_NS   10000000
 
 static uint64_t
 now_ns(clockid_t clock)
@@ -83,7 +84,8 @@ measure_warm(struct measure_work *work, double ms)
 	 * work is followed by others. */
 	do {
 		r = slice(work, work->n_slice, &ns, &ticks);
-		if (r == 0 && ns * (double)work->n_slice < SLICE_NS / 2)
+		if (r == 0 && work->n_slice < SLICE_CALLS_MAX &&
+		    ns * (double)work->n_slice < SLICE_NS / 2)
 			work->n_slice *= 2;
 		else if (measure_now_ns() >= end_ns)
 			break;
