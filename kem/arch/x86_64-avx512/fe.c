@@ -43,7 +43,7 @@ scalar_load(__m512i w[4], const uint8_t *const in[FE_LANES])
 }
 
 /*
- * The canonical value. A reduced element is below 2^255 + 2^220 < 2p, so that p is to be
+ * The canonical value. A reduced element is below 2^255 + 2^221 < 2p, so that p is to be
  * subtracted once or not at all: once if adding 19 carries out of bit 255, and then
  * adding 19 and forgetting that bit is the subtraction.
  */
