@@ -12,8 +12,8 @@ import time
 import pytest
 
 from daemon import SANITIZER, SLOW, Daemon, wait_for
-from peer import frame, pb
-from programs import ClientLoop
+from peer import exchange, frame, pb
+from programs import HELPERS, ClientLoop
 
 NOBODY = 65534
 # mlkemclient.h
@@ -143,6 +143,30 @@ def test_fork_and_randomness(daemon, route):
         assert client("exchange").startswith("ok")
         shares = client.lines("shares X25519MLKEM768 20")
         assert len(shares) == 40 == len(set(shares)), "shares repeat after fork"
+
+
+SHORT_IO = os.path.join(HELPERS, "short_io.so")
+
+
+@pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer has to be loaded first")
+@pytest.mark.parametrize("most", [1, 3, 1000])
+@pytest.mark.parametrize("which", ["daemon", "client", "both"])
+def test_short_reads_and_writes(most, which):
+    """Every call moves a few bytes, or is interrupted, or finds nothing: no part of a
+    frame is lost or sent twice, on either side."""
+    env = {"LD_PRELOAD": SHORT_IO, "SHORT_IO_MAX": str(most)}
+    rounds = 20 if most == 1 else 200
+    with Daemon(env=env if which != "client" else {}) as daemon:
+        with ClientLoop(daemon.path, "require", 20_000_000,
+                        env=env if which != "daemon" else {}) as client:
+            for name in ("ML-KEM-512", "X25519MLKEM768"):
+                assert client(f"loop {rounds} {name}").startswith(f"done {rounds} 0 0 ")
+            counts = client("counts").split()
+            assert counts[0] == str(3 * 2 * rounds) and counts[1] == "0"
+            assert counts[4] == "1", "it had to connect again"
+        if most > 1:
+            exchange(daemon.path, count=64)
+        assert daemon.stats()["broken_frames_total"] == 0
 
 
 def test_drain_moves_clients():

@@ -57,7 +57,7 @@ def test_100_000_requests_and_no_reader(daemon):
         cpu = daemon.cpu_s()
         time.sleep(1.0)
         if not SANITIZER:
-            assert daemon.cpu_s() - cpu < 0.5, "it spins on a connection that is full"
+            assert daemon.cpu_s() - cpu < 0.1, "it spins on a connection that is full"
         assert daemon.rss_kib() - before < ROOM_KIB
         for _ in range(20):
             assert modest.keygen(pb.ML_KEM_512)

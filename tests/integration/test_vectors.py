@@ -11,10 +11,12 @@ import json
 import os
 import pathlib
 import random
+import subprocess
+import tempfile
 
 import pytest
 
-from daemon import SANITIZER
+from daemon import MLKEMD, SANITIZER, Daemon
 from peer import ALGORITHMS, MAX_ITEMS, hkdf, item, name_of, pb
 
 VECTORS = pathlib.Path(os.environ.get("MLKEMD_VECTORS") or pathlib.Path(
@@ -232,8 +234,21 @@ def exported(peer):
     return key, sent
 
 
+@pytest.fixture(scope="module", params=["generic", "avx2", "avx512"])
+def daemon_with_backend(request):
+    """A daemon for each backend that this processor can run."""
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as empty:
+        can = subprocess.run([MLKEMD, "--config", empty.name, "--check", "--backend",
+                              request.param], capture_output=True, text=True, timeout=60)
+    if can.returncode != 0:
+        pytest.skip(f"the backend {request.param} can't run here")
+    with Daemon({"kem.export-private-keys": "yes", "kem.backend": request.param}) as it:
+        assert it.info().backend == request.param
+        yield it
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=name_of)
-def test_fresh_rounds(daemon, algorithm, length):
+def test_fresh_rounds(daemon_with_backend, algorithm, length):
     """1000 rounds of what a seed chooses: batch sizes, flips, kdf, handles or keys.
 
     The seed is printed; MLKEMD_SEED replays the choices (the keys are the daemon's)."""
@@ -241,6 +256,7 @@ def test_fresh_rounds(daemon, algorithm, length):
     print(f"seed {seed} (replay with MLKEMD_SEED={seed} or ./test.sh --seed {seed})")
     choose = random.Random(seed)
     left = 1000 if length != "quick" and not SANITIZER else 250
+    daemon = daemon_with_backend
     with daemon.peer() as initiator, daemon.peer() as responder:
         while left > 0:
             n = min(left, choose.choice([1, 1, 2, 7, 8, 9, 33, 64]))
