@@ -9,6 +9,8 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
+#include "kem/mlkem.h"
+#include "tests/kem/generic8.h"
 #include "tests/kem/kemtest.h"
 
 #define N_MAX 64
@@ -124,6 +126,46 @@ START_TEST(test_batch_equals_single)
 		assert_encaps_equal(i);
 		assert_decaps_equal(i);
 	}
+}
+END_TEST
+
+/*
+ * Groups are full: 16 items take twice the permutations of 8, which are those of one call
+ * of mlkem_encaps(), and bad items among them take none.
+ */
+START_TEST(test_groups_are_full)
+{
+	static _Alignas(64) uint8_t work[MLKEM_WORK_BYTES];
+	const enum kem_alg alg = KEM_ALG_MLKEM768;
+	struct mlkem_encaps_item direct[8];
+	unsigned long n_one, n_two;
+
+	if (test_backend() != &backend_generic8)
+		return;
+	prepare(alg, 20, "full");
+	/* one key for all, so that rejected samples don't make a difference */
+	for (size_t i = 0; i < 20; i++)
+		encaps[i].share = single[0].share;
+	for (size_t i = 0; i < 8; i++)
+		direct[i] = (struct mlkem_encaps_item){.ek = single[0].share,
+		    .m = m[i],
+		    .ct = batch[i].ct,
+		    .shared = batch[i].made.bytes};
+	generic8_reset();
+	mlkem_encaps(test_backend(), alg, direct, 8, work);
+	n_one = generic8_counts().permutations;
+	ck_assert_uint_gt(n_one, 27);
+	generic8_reset();
+	ck_assert_int_eq(
+	    kem_encaps_derand(test_kem(), alg, encaps, 8, m, test_scratch()), 0);
+	ck_assert_uint_eq(generic8_counts().permutations, n_one);
+	for (size_t i = 1; i < 20; i += 5)
+		encaps[i].share_len--;
+	generic8_reset();
+	ck_assert_int_eq(
+	    kem_encaps_derand(test_kem(), alg, encaps, 20, m, test_scratch()), 0);
+	n_two = generic8_counts().permutations;
+	ck_assert_uint_eq(n_two, 2 * n_one);
 }
 END_TEST
 
@@ -304,7 +346,7 @@ START_TEST(test_key_hash)
 {
 	const enum kem_alg alg = (enum kem_alg)_i;
 	const struct kem_alg_info *info = kem_alg_info(alg);
-	struct kem_private views[9];
+	static struct kem_private views[9];
 
 	prepare(alg, 9, "hash");
 	for (size_t i = 0; i < 9; i++) {
@@ -633,6 +675,7 @@ main(int argc, char **argv)
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(
 	    tc, test_batch_equals_single, 0, KEM_N_ALGS * (int)N_COUNTS);
+	tcase_add_test(tc, test_groups_are_full);
 	tcase_add_loop_test(tc, test_slots_past_the_end, 0, KEM_N_ALGS);
 	tcase_add_loop_test(tc, test_same_item_in_all_lanes, 0, KEM_N_ALGS);
 	tcase_add_loop_test(tc, test_any_alignment, 0, KEM_N_ALGS);
