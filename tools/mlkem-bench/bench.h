@@ -17,9 +17,10 @@
 
 #include "measure.h"
 
-#define BENCH_BATCH_MAX   1024
-#define BENCH_BATCHES_MAX 32
-#define BENCH_REPEATS_MAX 1000
+#define BENCH_BATCH_MAX    1024
+#define BENCH_BATCHES_MAX  32
+#define BENCH_REPEATS_MAX  1000
+#define BENCH_BACKENDS_MAX 8
 
 struct bench_options {
 	uint64_t ops;       /* items a measurement; 0: what fits into duration */
@@ -57,7 +58,7 @@ struct bench {
 	struct fixture *fixtures;
 	struct peer *peers;
 	unsigned n_backends;
-	struct kem **kems; /* n_backends, the best first */
+	struct kem *kems[BENCH_BACKENDS_MAX]; /* the best first */
 };
 
 /* What a row's values come to. */

@@ -18,7 +18,7 @@ static const char help[] =
     "usage: mlkem-bench [OPTIONS] [FILTER ...]\n"
     "\n"
     "FILTER is OP[/SET[/BACKEND[/BATCH]]], each part a shell pattern, an empty one\n"
-    "fits all: keygen/768, 'hybrid-*//avx512', '*/*/generic/1'. Without one, all rows.\n"
+    "fits all: keygen/768, 'hybrid-*//avx512', '*/*/generic/1'. Without one: all.\n"
     "\n"
     "how to measure\n"
     "  --duration MS      one measurement of one row (10)\n"
@@ -112,7 +112,7 @@ static int
 parse_batches(struct bench_options *options, const char *text)
 {
 	char number[16];
-	uint64_t value;
+	uint64_t value = 0;
 
 	options->n_batches = 0;
 	for (;;) {
@@ -141,7 +141,7 @@ parse_batches(struct bench_options *options, const char *text)
 static int
 set_option(struct bench_options *options, int option, const char *text)
 {
-	uint64_t whole;
+	uint64_t whole = 0;
 
 	switch (option) {
 	case OPT_OPS:
@@ -228,16 +228,11 @@ parse(struct bench_options *options, int argc, char **argv)
 static int
 open_backends(struct bench *bench)
 {
-	unsigned features = cpu_features(&cpu_probe_real), n = 0;
+	unsigned features = cpu_features(&cpu_probe_real);
 	const struct backend *backend;
 	int r;
 
-	while (backend_number(n))
-		n++;
-	bench->kems = calloc(n, sizeof bench->kems[0]);
-	if (!bench->kems)
-		return bench_fail("no memory");
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; backend_number(i); i++) {
 		const char *name = backend_number(i)->name;
 
 		if (backend_choose_for(features, name, &backend) < 0) {
@@ -245,6 +240,8 @@ open_backends(struct bench *bench)
 			    stderr, "mlkem-bench: %s can't run on this CPU\n", name);
 			continue;
 		}
+		if (bench->n_backends == BENCH_BACKENDS_MAX)
+			return bench_fail("more backends than there is room for");
 		r = kem_open_with(&bench->kems[bench->n_backends], backend);
 		if (r < 0)
 			return bench_fail("%s: %s", name, kem_strerror(r));
@@ -308,7 +305,6 @@ bench_fini(struct bench *bench)
 	bench_fini_ops(bench);
 	for (unsigned i = 0; i < bench->n_backends; i++)
 		kem_free(bench->kems[i]);
-	free(bench->kems);
 }
 
 static int

@@ -413,10 +413,9 @@ static const struct {
     {"random-64", run_random, HYBRID | ONCE},
 };
 
-/* The fixture of this backend and algorithm, made when a row first needs it. */
-static int
-fixture_get(struct bench *bench, const struct kem *kem, enum kem_alg alg,
-    struct fixture **fixturep)
+/* The fixture of this backend and algorithm, made when a row first needs it, or NULL. */
+static struct fixture *
+fixture_get(struct bench *bench, const struct kem *kem, enum kem_alg alg)
 {
 	const struct bench_options *options = &bench->options;
 	unsigned n = options->batch[options->n_batches - 1];
@@ -424,30 +423,29 @@ fixture_get(struct bench *bench, const struct kem *kem, enum kem_alg alg,
 
 	for (f = bench->fixtures; f; f = f->next) {
 		if (f->kem == kem && f->alg == alg)
-			break;
+			return f;
 	}
+	f = fixture_new(kem, alg, n > N_KEYS_MIN ? n : N_KEYS_MIN);
 	if (!f) {
-		f = fixture_new(kem, alg, n > N_KEYS_MIN ? n : N_KEYS_MIN);
-		if (!f)
-			return bench_fail(
-			    "%s by %s: no memory, or the keys could not be made",
-			    kem_alg_info(alg)->name, kem_backend_name(kem));
-		f->next = bench->fixtures;
-		bench->fixtures = f;
+		bench_fail("%s by %s: no memory, or the keys could not be made",
+		    kem_alg_info(alg)->name, kem_backend_name(kem));
+		return NULL;
 	}
-	*fixturep = f;
-	return 0;
+	f->next = bench->fixtures;
+	bench->fixtures = f;
+	return f;
 }
 
 static int
 add_row(struct bench *bench, const struct kem *kem, enum kem_alg alg, struct row *row)
 {
-	struct fixture *f = NULL;
+	struct fixture *f;
 	struct op *op;
 
 	if (!bench_wants(bench, row))
 		return 0;
-	if (fixture_get(bench, kem, alg, &f) < 0)
+	f = fixture_get(bench, kem, alg);
+	if (!f)
 		return -1;
 	op = calloc(1, sizeof *op);
 	if (!op)

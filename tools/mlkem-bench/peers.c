@@ -22,8 +22,6 @@
 #define START_MS       20000 /* an interpreter may have to start first */
 #define PEER_OPS_MAX   64
 
-extern char **environ;
-
 struct peer {
 	struct peer *next;
 	char name[32], version[96];
@@ -102,40 +100,58 @@ peer_ask(struct peer *peer, const char *question, int timeout_ms, const char *wo
 	return peer_fail(peer, line);
 }
 
+/* "ns NANOSECONDS TICKS" */
+static int
+parse_measure(const char *line, struct measure *result)
+{
+	char *end;
+
+	line += strlen("ns ");
+	result->ns = strtod(line, &end);
+	if (end == line || !(result->ns > 0))
+		return -1;
+	line = end;
+	result->ticks = strtod(line, &end);
+	return end == line ? -1 : 0;
+}
+
 int
 peer_measure(struct peer *peer, const struct row *row,
     const struct bench_options *options, struct measure *hot, double *cold_ns)
 {
 	char question[96], line[LINE_MAX_BYTES];
 	int timeout_ms = (int)options->duration_ms + START_MS;
+	struct measure cold = {0};
 
 	snprintf(question, sizeof question, "run %s %s %g\n", row->op, row->set,
 	    options->duration_ms);
 	if (peer_ask(peer, question, timeout_ms, "ns", line) < 0)
 		return -1;
-	if (sscanf(line, "ns %lf %lf", &hot->ns, &hot->ticks) != 2 || hot->ns <= 0)
+	if (parse_measure(line, hot) < 0)
 		return peer_fail(peer, "its answer is no measurement");
-	if (!options->cold)
-		return 0;
-	snprintf(question, sizeof question, "cold %s %s 3\n", row->op, row->set);
-	if (peer_ask(peer, question, timeout_ms, "ns", line) < 0)
-		return -1;
-	return sscanf(line, "ns %lf", cold_ns) == 1
-		   ? 0
-		   : peer_fail(peer, "its answer is no measurement");
+	if (options->cold) {
+		snprintf(
+		    question, sizeof question, "cold %s %s 3\n", row->op, row->set);
+		if (peer_ask(peer, question, timeout_ms, "ns", line) < 0)
+			return -1;
+		if (parse_measure(line, &cold) < 0)
+			return peer_fail(peer, "its answer is no measurement");
+	}
+	*cold_ns = cold.ns;
+	return 0;
 }
 
 static int
 from_hex(const char *hex, size_t hex_len, uint8_t *out, size_t len)
 {
-	unsigned byte;
-
 	if (hex_len != 2 * len)
 		return -1;
 	for (size_t i = 0; i < len; i++) {
-		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
+		char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'}, *end;
+
+		out[i] = (uint8_t)strtoul(digits, &end, 16);
+		if (end != digits + 2)
 			return -1;
-		out[i] = (uint8_t)byte;
 	}
 	return 0;
 }

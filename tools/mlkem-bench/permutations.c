@@ -11,7 +11,7 @@
 #define MATRIX_BLOCKS 3.065
 
 /* Of SHA3-256 and SHAKE256: 136 bytes a block, one more bit at least of padding. */
-static double
+static unsigned
 blocks(unsigned bytes)
 {
 	return bytes / 136 + 1;

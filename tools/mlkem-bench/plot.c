@@ -90,6 +90,7 @@ plot_axes(const struct plot *plot)
 {
 	FILE *out = plot->out;
 	double right = WIDTH - RIGHT, bottom = HEIGHT - BOTTOM;
+	int n_decades = (int)lround(log10(plot->us_max / plot->us_min));
 
 	fprintf(out,
 	    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" "
@@ -97,20 +98,20 @@ plot_axes(const struct plot *plot)
 	    "<title>mlkem-bench: cost of an item by batch size</title>\n"
 	    "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
 	    WIDTH, HEIGHT);
-	for (double us = plot->us_min; us <= plot->us_max * 1.001; us *= 10) {
-		double y = plot_y(plot, us);
+	for (int i = 0; i <= n_decades; i++) {
+		double us = plot->us_min * pow(10, i), y = plot_y(plot, us);
 
 		fprintf(out,
 		    "<path d=\"M%g %.1fH%g\" stroke=\"#ddd\"/>"
 		    "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
 		    LEFT, y, right, LEFT - 6, y + 4, us);
 	}
-	for (double batch = 1; batch <= plot->batch_max; batch *= 2) {
+	for (unsigned batch = 1; batch <= plot->batch_max; batch *= 2) {
 		double x = plot_x(plot, batch);
 
 		fprintf(out,
 		    "<path d=\"M%.1f %gV%g\" stroke=\"#ddd\"/>"
-		    "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%g</text>\n",
+		    "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%u</text>\n",
 		    x, TOP, bottom, x, bottom + 18, batch);
 	}
 	fprintf(out,
