@@ -17,7 +17,7 @@ static const uint64_t round_constants[24] = {0x0000000000000001, 0x0000000000008
     0x0000000080000001, 0x8000000080008008};
 
 #define VEC          __m512i
-#define NAME(name)   name##_x8
+#define PERMUTE      permute_x8
 #define TERNARY      _mm512_ternarylogic_epi64
 #define ROTATE       _mm512_rol_epi64
 #define XOR          _mm512_xor_si512
@@ -27,7 +27,7 @@ static const uint64_t round_constants[24] = {0x0000000000000001, 0x0000000000008
 #include "keccak_rounds.h"
 
 #define VEC          __m256i
-#define NAME(name)   name##_x4
+#define PERMUTE      permute_x4
 #define TERNARY      _mm256_ternarylogic_epi64
 #define ROTATE       _mm256_rol_epi64
 #define XOR          _mm256_xor_si256
