@@ -223,6 +223,10 @@ def planted_by_itself(args, fault, name):
         quoted = re.compile(rf'"[^"\n]*\b{fault}\b[^"\n]*"')
         named = any(quoted.search(path.read_text()) for path in
                     (pathlib.Path(args.source) / "tests").rglob("*.[ch]"))
+    skipped = [why for r in read(args.results) if r.get("name") == name
+               and r["label"] == args.label for _, why in r["skipped"]]
+    if not ran and skipped:
+        return None, skipped[0]  # this machine can't run it: no verdict
     if not named:
         return False, "not seen" if passed else "that test has not passed"
     return True, "planted and seen in that test"
@@ -258,12 +262,13 @@ def command_faults(args):
     def tell(fault, name, caught, detail, seconds):
         record(args.results, {
             "label": args.label, "suite": "faults", "backend": "generic",
-            "fault": fault, "name": name, "detail": detail, "passed": int(caught),
-            "skipped": [], "seconds": seconds, "log": "-",
-            "failed": [] if caught else [f"{fault}: {detail} ({name})"]})
-        if not caught:
+            "fault": fault, "name": name, "detail": detail, "passed": int(bool(caught)),
+            "skipped": [(fault, detail)] if caught is None else [],
+            "seconds": seconds, "log": "-",
+            "failed": [f"{fault}: {detail} ({name})"] if caught is False else []})
+        if caught is False:
             print(f"FAILED {args.label}: planted fault {fault}: {detail} ({name})")
-        return not caught
+        return caught is False
 
     for line in pathlib.Path(args.list).read_text().splitlines():
         if not line.strip() or line.startswith("#"):
@@ -338,7 +343,7 @@ def command_report(args):
     planted = [r for r in results if "fault" in r]
     if planted:
         print()
-        table([(r["fault"], r["name"], "caught" if r["passed"] else "MISSED",
+        table([(r["fault"], r["name"], "caught" if r["passed"] else "MISSED" if r["failed"] else "skipped",
                 r["detail"]) for r in planted],
               ("planted fault", "test", "verdict", "how"))
     failed = [(r, f) for r in results for f in r["failed"]]
