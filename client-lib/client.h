@@ -25,6 +25,8 @@
 #define CLIENT_DEFAULT_DEADLINE 1000000u
 #define CLIENT_PROBE_US         100000u
 
+_Static_assert(CLIENT_MAX_KDF_INPUT <= KEM_HKDF_MAX_INFO, "kdf info");
+
 /* Positive: conditions inside the library; negative: enum mlkemclient_error. */
 enum {
 	LINK_E_LOST = 1, /* the peer closed, between frames or inside one */

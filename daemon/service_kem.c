@@ -35,6 +35,7 @@ service_kdf_ok(const struct request *req)
 	if (!kdf->used)
 		return true;
 	return kdf->length >= 1 && kdf->length <= KEM_HKDF_MAX(kdf->hash) &&
+	       kdf->info.len <= KEM_HKDF_MAX_INFO &&
 	       (uint64_t)kdf->length * req->n_items <= WIRE_MAX_KDF_BYTES;
 }
 
@@ -49,6 +50,10 @@ refuse_kdf(struct request *req)
 		request_fail(req, STATUS_INVALID_REQUEST,
 		    "kdf length is %u; this hash gives 1 to %u", kdf->length,
 		    KEM_HKDF_MAX(kdf->hash));
+	else if (kdf->info.len > KEM_HKDF_MAX_INFO)
+		request_fail(req, STATUS_INVALID_REQUEST,
+		    "kdf info has %zu bytes; at most %u are allowed", kdf->info.len,
+		    KEM_HKDF_MAX_INFO);
 	else
 		request_fail(req, STATUS_TOO_MANY_ITEMS,
 		    "kdf length %u for %u items is over %u bytes in all", kdf->length,

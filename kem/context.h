@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * context.h: what a struct kem holds, for the files of kem/ alone. All of it is set by
- * kem_open() and only read after that, so any thread may use it; the template contexts
- * are copied, never used. (random counts blocks in builds with test hooks.)
+ * kem_open() and only read after that, so any thread may use it. (random counts blocks in
+ * builds with test hooks.)
  */
 #ifndef MLKEMD_KEM_CONTEXT_H
 #define MLKEMD_KEM_CONTEXT_H
@@ -20,10 +20,11 @@ struct kem {
 	const struct backend *backend;
 	OSSL_LIB_CTX *libctx;
 	OSSL_PROVIDER *provider;
-	EVP_KEYMGMT *x25519; /* held, so that the context's cache keeps it */
+	/* Some are looked up by name at each use: held, so that the cache keeps them. */
+	EVP_KEYMGMT *x25519;
 	EVP_KEYEXCH *x25519_exchange;
-	EVP_MD *sha256;
-	EVP_MAC_CTX *hmac[2]; /* by enum kem_hash; keyed with zeros, to be copied */
+	EVP_MD *sha256, *sha384;
+	EVP_KDF *hkdf;
 	struct random_source *random;
 };
 

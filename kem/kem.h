@@ -238,11 +238,12 @@ kem_must_check int kem_x25519_keygen(
 
 enum kem_hash { KEM_HASH_SHA256, KEM_HASH_SHA384 };
 #define KEM_HKDF_MAX(hash) (255u * ((hash) == KEM_HASH_SHA384 ? 48u : 32u))
+#define KEM_HKDF_MAX_INFO  2048u /* what every OpenSSL 3 takes */
 
 /*
- * HKDF (RFC 5869), extract and expand. salt and info may be empty (NULL, 0).
- * out_len is 1 to KEM_HKDF_MAX(hash). Returns 0, or a negative KEM_FAIL_... with out
- * zero.
+ * HKDF (RFC 5869), extract and expand. ikm has at least a byte; salt and info may be
+ * empty (NULL, 0), and info has at most KEM_HKDF_MAX_INFO bytes. out_len is 1 to
+ * KEM_HKDF_MAX(hash). Returns 0, or a negative KEM_FAIL_... with out zero.
  */
 kem_must_check int kem_hkdf(const struct kem *kem, enum kem_hash hash,
     const uint8_t *ikm, size_t ikm_len, const uint8_t *salt, size_t salt_len,

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/kdf.h>
 
 #include "arch/backend.h"
 #include "arch/dispatch.h"
@@ -13,36 +13,9 @@
 #include "internal.h"
 #include "x25519.h"
 
-#define HMAC_KEY_BYTES 48
-
-/*
- * A keyed HMAC context that kem_hkdf() copies: the digest is looked up here, once.
- * (OpenSSL 3.0 copies no context without a key.)
- */
-static EVP_MAC_CTX *
-hmac_template(EVP_MAC *hmac, const char *digest)
-{
-	static const uint8_t key[HMAC_KEY_BYTES];
-	OSSL_PARAM params[2];
-	EVP_MAC_CTX *ctx = EVP_MAC_CTX_new(hmac);
-
-	if (!ctx)
-		return NULL;
-	params[0] = OSSL_PARAM_construct_utf8_string(
-	    OSSL_MAC_PARAM_DIGEST, (char *)(uintptr_t)digest, 0);
-	params[1] = OSSL_PARAM_construct_end();
-	if (EVP_MAC_init(ctx, key, sizeof(key), params) != 1) {
-		EVP_MAC_CTX_free(ctx);
-		return NULL;
-	}
-	return ctx;
-}
-
 static int
 context_fetch(struct kem *kem)
 {
-	EVP_MAC *hmac;
-
 	kem->libctx = OSSL_LIB_CTX_new();
 	if (!kem->libctx)
 		return KEM_FAIL_OPENSSL;
@@ -52,15 +25,10 @@ context_fetch(struct kem *kem)
 	kem->x25519 = EVP_KEYMGMT_fetch(kem->libctx, "X25519", NULL);
 	kem->x25519_exchange = EVP_KEYEXCH_fetch(kem->libctx, "X25519", NULL);
 	kem->sha256 = EVP_MD_fetch(kem->libctx, "SHA256", NULL);
-	if (!kem->x25519 || !kem->x25519_exchange || !kem->sha256)
-		return KEM_FAIL_OPENSSL;
-	hmac = EVP_MAC_fetch(kem->libctx, "HMAC", NULL);
-	if (!hmac)
-		return KEM_FAIL_OPENSSL;
-	kem->hmac[KEM_HASH_SHA256] = hmac_template(hmac, "SHA256");
-	kem->hmac[KEM_HASH_SHA384] = hmac_template(hmac, "SHA384");
-	EVP_MAC_free(hmac);
-	if (!kem->hmac[KEM_HASH_SHA256] || !kem->hmac[KEM_HASH_SHA384])
+	kem->sha384 = EVP_MD_fetch(kem->libctx, "SHA384", NULL);
+	kem->hkdf = EVP_KDF_fetch(kem->libctx, "HKDF", NULL);
+	if (!kem->x25519 || !kem->x25519_exchange || !kem->sha256 || !kem->sha384 ||
+	    !kem->hkdf)
 		return KEM_FAIL_OPENSSL;
 	kem->random = random_source_new(kem->libctx, kem->sha256);
 	return kem->random ? 0 : KEM_FAIL_OPENSSL;
@@ -104,8 +72,8 @@ kem_free(struct kem *kem)
 	if (!kem)
 		return NULL;
 	random_source_free(kem->random);
-	for (size_t i = 0; i < 2; i++)
-		EVP_MAC_CTX_free(kem->hmac[i]);
+	EVP_KDF_free(kem->hkdf);
+	EVP_MD_free(kem->sha384);
 	EVP_MD_free(kem->sha256);
 	EVP_KEYEXCH_free(kem->x25519_exchange);
 	EVP_KEYMGMT_free(kem->x25519);

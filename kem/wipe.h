@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * wipe.h: what others leave behind on our stack. libcrypto spills secrets (a drawn key,
- * an X25519 result, an HMAC state) into frames below those of its caller and wipes only
+ * an X25519 result, an HKDF key) into frames below those of its caller and wipes only
  * some of them. Inside kem/ only.
  */
 #ifndef MLKEMD_KEM_WIPE_H

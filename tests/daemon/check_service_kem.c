@@ -323,6 +323,7 @@ START_TEST(kdf_has_its_limits)
 		enum kem_hash hash;
 		uint32_t length, n;
 		enum request_status status;
+		size_t info_len;
 	} cases[] = {
 	    {KEM_HASH_SHA256, 1, 1, STATUS_OK},
 	    {KEM_HASH_SHA256, 255 * 32, 1, STATUS_OK},
@@ -335,7 +336,11 @@ START_TEST(kdf_has_its_limits)
 	    {KEM_HASH_SHA256, 1025, 64, STATUS_TOO_MANY_ITEMS},
 	    {KEM_HASH_SHA256, 8160, 8, STATUS_OK},
 	    {KEM_HASH_SHA256, 8160, 9, STATUS_TOO_MANY_ITEMS},
+	    {KEM_HASH_SHA384, 32, 2, STATUS_OK, 2048},
+	    {KEM_HASH_SHA256, 32, 2, STATUS_INVALID_REQUEST, 2049},
+	    {KEM_HASH_SHA384, 32, 1, STATUS_INVALID_REQUEST, 65536},
 	};
+	static const uint8_t info[65536];
 
 	rig_pair_make(&rig, KEM_ALG_MLKEM512, &pair);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -346,6 +351,7 @@ START_TEST(kdf_has_its_limits)
 			rig_bytes(&req->items[j].share, pair.share, 800);
 		req->kdf = (struct request_kdf){
 		    .used = true, .hash = cases[i].hash, .length = cases[i].length};
+		rig_bytes(&req->kdf.info, info, cases[i].info_len);
 		req->secret_bytes = cases[i].length;
 		ck_assert_int_eq(rig_status(&rig, req), cases[i].status);
 		if (req->status == STATUS_OK)

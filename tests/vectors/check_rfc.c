@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kem/kdf.h"
 #include "kem/x25519.h"
 #include "vectors.h"
 
@@ -18,22 +17,16 @@ START_TEST(test_rfc5869)
 	json_only(file, "source tests");
 	for (n = 0; n < json_len(tests); n++) {
 		struct json_object *test = json_at(tests, n);
-		struct bytes ikm = json_bytes(test, "ikm"),
-			     prk = json_bytes(test, "prk");
+		struct bytes ikm = json_bytes(test, "ikm");
 		struct bytes salt = json_bytes(test, "salt");
 		struct bytes info = json_bytes(test, "info");
 		struct bytes okm = json_bytes(test, "okm"),
 			     out = bytes_new(okm.p, okm.len);
-		struct hkdf hkdf;
 
+		/* prk stays inside of OpenSSL; a wrong one would give another okm. */
 		json_only(test, "tcId hash ikm salt info L prk okm");
 		ck_assert_str_eq(json_text(test, "hash"), "SHA-256");
 		ck_assert_uint_eq(json_number(test, "L"), okm.len);
-		ck_assert_int_eq(hkdf_init(&hkdf, test_kem(), KEM_HASH_SHA256), 0);
-		ck_assert_int_eq(
-		    hkdf_extract(&hkdf, salt.p, salt.len, ikm.p, ikm.len), 0);
-		ck_assert_mem_eq(hkdf.prk, prk.p, 32);
-		hkdf_fini(&hkdf);
 		memset(out.p, 0, out.len);
 		ck_assert_int_eq(
 		    kem_hkdf(test_kem(), KEM_HASH_SHA256, ikm.p, ikm.len, salt.p,
