@@ -271,6 +271,7 @@ START_TEST(test_pairwise)
 	ck_assert_int_eq(kem_pairwise_check(
 			     test_kem(), alg, item.secret, other.share, test_scratch()),
 	    KEM_E_KEY);
+	ck_assert(test_is_zero(test_scratch(), 8192));
 	item.secret[100] ^= 1;
 	ck_assert_int_eq(kem_pairwise_check(
 			     test_kem(), alg, item.secret, item.share, test_scratch()),

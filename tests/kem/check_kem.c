@@ -502,7 +502,7 @@ START_TEST(test_seeds_among_random)
 }
 END_TEST
 
-/* Inputs and outputs at every offset from a cache line (lessons D07). */
+/* Inputs and outputs at every offset from a cache line. */
 START_TEST(test_any_alignment)
 {
 	static uint8_t share[KEM_SHARE_MAX + 64], secret[KEM_SECRET_MAX + 64];
