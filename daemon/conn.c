@@ -32,6 +32,14 @@ blocks_for(size_t bytes)
 	return (uint32_t)((bytes + SLAB_BLOCK_BYTES - 1) / SLAB_BLOCK_BYTES);
 }
 
+/* Who may not come in has a Hello to say: one block is enough for that. */
+size_t
+conn_max_message(const struct conn *conn)
+{
+	return conn->denied ? SLAB_BLOCK_BYTES - WIRE_HEADER_BYTES
+			    : conn->set->max_message;
+}
+
 /*
  * How many blocks the input may hold now. Each takes at most its share of what is free,
  * so that greedy connections leave some to modest ones; only the oldest unfinished frame
@@ -44,6 +52,8 @@ conn_input_limit(const struct conn *conn)
 	uint32_t room = slab_input_room(set->slab), share, limit = INPUT_BLOCKS;
 	uint32_t frame = conn->frame_size ? blocks_for(conn->frame_size) + 1 : 0;
 
+	if (conn->denied)
+		return 1;
 	if (frame > limit)
 		limit = frame;
 	if (conn == TAILQ_FIRST(&set->partial))
@@ -182,13 +192,12 @@ conn_set_writing(struct conn *conn, bool writing)
 void
 conn_update(struct conn *conn)
 {
-	struct conn_set *set = conn->set;
 	enum frame_state state;
 	bool whole, want;
 
 	if (conn->dead || conn->closing)
 		return;
-	state = frame_peek(&conn->in, set->max_message, &conn->frame_size);
+	state = frame_peek(&conn->in, conn_max_message(conn), &conn->frame_size);
 	whole = state == FRAME_WHOLE || state == FRAME_BROKEN;
 	if (conn->eof && !whole && !conn->n_deferred) {
 		conn_close_after_output(conn);

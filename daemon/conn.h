@@ -69,8 +69,8 @@ TAILQ_HEAD(conn_list, conn);
 struct conn_ops {
 	/* Takes a request; ends in one req->done(req), this turn, or conn_defer(). */
 	void (*handle)(void *owner, struct request *req);
-	/* A connection has ended; called outside of a batch. */
-	void (*gone)(void *owner, uint64_t conn_id);
+	/* A connection has ended; called outside of a batch. denied: as it was added. */
+	void (*gone)(void *owner, uint64_t conn_id, bool denied);
 };
 
 struct conn_set {
@@ -141,6 +141,7 @@ void conn_send(struct conn *conn);
 void conn_kill(struct conn *conn);
 void conn_close_after_output(struct conn *conn);
 bool conn_can_read(const struct conn *conn);
+size_t conn_max_message(const struct conn *conn);
 bool conn_reply_fits(const struct conn *conn, size_t bytes);
 void conn_mark_dirty(struct conn *conn);
 

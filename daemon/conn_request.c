@@ -154,6 +154,7 @@ conn_decode(struct conn *conn, uint32_t n_items, bool first, struct request **re
 		chain_written_us(&conn->in, conn->frame_size),
 		set->config->default_timeout_us, reqp))
 		return conn_broken(conn, "a message that is no Request");
+	(*reqp)->control = set->control;
 	if (!first && (*reqp)->n_items > n_items) {
 		mem_rewind(mem, mark);
 		return CONN_E_TURN_FULL;
@@ -180,7 +181,8 @@ conn_take_request(struct conn *conn, uint32_t n_items, bool first, uint32_t *tak
 	size_t bound = 0;
 	int r;
 
-	if (frame_peek(&conn->in, set->max_message, &conn->frame_size) != FRAME_WHOLE)
+	if (frame_peek(&conn->in, conn_max_message(conn), &conn->frame_size) !=
+	    FRAME_WHOLE)
 		return conn_broken(conn, "a frame's length is 0 or over the limit");
 	r = conn_decode(conn, n_items, first, &req, &bound);
 	if (r)
@@ -196,7 +198,6 @@ conn_take_request(struct conn *conn, uint32_t n_items, bool first, uint32_t *tak
 	set->n_reserved +=
 	    (uint32_t)((bound + SLAB_BLOCK_BYTES - 1) / SLAB_BLOCK_BYTES);
 	req->conn_id = conn->id;
-	req->control = set->control;
 	req->owner = conn;
 	req->done = conn_done;
 	STAILQ_INSERT_TAIL(&conn->open, req, next);

@@ -76,7 +76,7 @@ conn_set_sweep(struct conn_set *set)
 		TAILQ_REMOVE(&set->dead, conn, queue_link);
 		TAILQ_REMOVE(&set->all, conn, all_link);
 		set->n_conns--;
-		set->ops->gone(set->owner, conn->id);
+		set->ops->gone(set->owner, conn->id, conn->denied);
 		conn_free(conn);
 	}
 	metrics_set(&set->metrics->connections, set->n_conns);

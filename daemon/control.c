@@ -70,7 +70,7 @@ control_handle(void *owner, struct request *req)
 }
 
 static void
-control_conn_gone(void *owner, uint64_t conn_id)
+control_conn_gone(void *owner, uint64_t conn_id, bool denied)
 {
 }
 

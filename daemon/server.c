@@ -11,6 +11,7 @@
 
 #define BUSY_PERMILLE    600u /* a shard that is busier gets no new connection */
 #define PATH_CHECK_TICKS 10u
+#define DENIED_PART      8u /* of max-connections: for those who may not come in */
 
 /*
  * Packs, since spreading empties lanes: the first shard that is not busy gets it. If all
@@ -47,6 +48,20 @@ server_n_open(const struct server *server)
 	return n;
 }
 
+/* Those who wait to hear that they may not come in take no place of those who may. */
+static bool
+server_is_full(const struct server *server, bool denied)
+{
+	uint32_t most = server->config->max_connections;
+	uint64_t n_denied = server->n_denied_placed;
+
+	if (server_n_open(server) >= most)
+		return true;
+	for (uint32_t i = 0; i < server->common.n_shards; i++)
+		n_denied -= atomic_load(&server->shards[i].n_denied_ended);
+	return denied && n_denied > most / DENIED_PART;
+}
+
 void
 server_accepted(void *owner, int fd)
 {
@@ -59,10 +74,11 @@ server_accepted(void *owner, int fd)
 		admission_log_denied(record.uid);
 	}
 	record.conn_id = ++server->last_conn_id;
-	if (server_n_open(server) >= server->config->max_connections) {
+	if (server_is_full(server, record.denied)) {
 		metrics_add(&server->metrics.shed_total, 1);
 		log_event_limited(LOG_WARNING, "connections-full",
-		    "a connection was closed: limits.max-connections is %u",
+		    "a connection%s was closed: limits.max-connections is %u",
+		    record.denied ? " that may not come in" : "",
 		    server->config->max_connections);
 		close(fd);
 		return;
@@ -75,6 +91,7 @@ server_accepted(void *owner, int fd)
 		return;
 	}
 	server->n_placed++;
+	server->n_denied_placed += record.denied;
 }
 
 void

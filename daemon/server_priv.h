@@ -12,7 +12,11 @@
 #include "server.h"
 #include "shard.h"
 
-#define SERVER_OWED_MAX 8
+/*
+ * All that can be under way at once: each control operation, a reload by signal, and the
+ * two words of the end. None may be lost: a reload frees the configuration before.
+ */
+#define SERVER_OWED_MAX (CONTROL_WAITING_MAX + 3)
 
 /* Records that a full pipe did not take yet, in order. */
 struct server_owed {
@@ -50,7 +54,7 @@ struct server {
 	bool reload_again;      /* SIGHUP came while a reload was under way */
 	uint64_t serial;        /* of the last record told to all */
 	uint64_t reload_serial; /* of the reload under way, 0: none */
-	uint64_t last_conn_id, n_placed;
+	uint64_t last_conn_id, n_placed, n_denied_placed;
 	uint32_t n_ticks;
 	struct event term_event, int_event, hup_event;
 	struct event wake_event, tick_event, retry_event, drain_event;

@@ -2,6 +2,8 @@
 /* What main tells the shards. It never waits for one: what a pipe does not take is owed. */
 #include "server_priv.h"
 
+#include <assert.h>
+
 #define RETRY_US 10000
 
 static void
@@ -40,9 +42,7 @@ server_tell(struct server *server, uint32_t index, const struct shard_record *re
 
 	if (!owed->n && shard_tell(&server->shards[index], record))
 		return;
-	/* A shard that takes nothing for so long: the latest word counts. */
-	if (owed->n == SERVER_OWED_MAX)
-		owed->n--;
+	assert(owed->n < SERVER_OWED_MAX);
 	owed->records[owed->n++] = *record;
 	server_retry_soon(server);
 }

@@ -207,8 +207,12 @@ service_reply_bound(const struct request *req)
 	size_t fixed = WIRE_HEADER_BYTES + 2 * NUMBER + FIELD(WIRE_MAX_MESSAGE_TEXT) +
 		       MESSAGE(3 * NUMBER);
 
-	/* A kdf length that is over the limit will be refused, and never sent. */
-	if (req->status != STATUS_OK || !service_kdf_ok(req))
+	/*
+	 * What will be refused has no items in its answer: a kdf length over the limit,
+	 * and keys on the control socket, whose slab has no room for as many.
+	 */
+	if (req->status != STATUS_OK || !service_kdf_ok(req) ||
+	    (req->control && req->n_items))
 		return fixed;
 	return fixed + result_bound(req);
 }

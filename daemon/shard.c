@@ -67,13 +67,21 @@ shard_selftest(struct shard *shard)
 }
 
 static void
+shard_count_ended(struct shard *shard, bool denied)
+{
+	atomic_fetch_add(&shard->n_ended, 1);
+	if (denied)
+		atomic_fetch_add(&shard->n_denied_ended, 1);
+}
+
+static void
 shard_record_do(struct shard *shard, const struct shard_record *record)
 {
 	switch (record->type) {
 	case SHARD_NEW_CONN:
 		if (conn_set_add(&shard->conns, record->fd, record->conn_id,
 			record->uid, record->denied))
-			atomic_fetch_add(&shard->n_ended, 1);
+			shard_count_ended(shard, record->denied);
 		break;
 	case SHARD_DRAIN:
 		shard_set_draining(shard, true);
@@ -119,12 +127,12 @@ shard_handle(void *owner, struct request *req)
 }
 
 static void
-shard_conn_gone(void *owner, uint64_t conn_id)
+shard_conn_gone(void *owner, uint64_t conn_id, bool denied)
 {
 	struct shard *shard = owner;
 
 	service_conn_gone(&shard->service, conn_id);
-	atomic_fetch_add(&shard->n_ended, 1);
+	shard_count_ended(shard, denied);
 }
 
 const struct conn_ops shard_conn_ops = {

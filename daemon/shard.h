@@ -58,6 +58,7 @@ struct shard {
 	_Atomic uint64_t serial;             /* of the last record carried out */
 	_Atomic(const char *) selftest_step; /* static; that failed last, or NULL */
 	_Atomic uint64_t n_ended;            /* connections */
+	_Atomic uint64_t n_denied_ended;     /* of them, such as may not come in */
 	_Atomic uint64_t
 	    busy_until_us; /* the end of the 100 ms that are meant in ... */
 	_Atomic uint32_t busy_permille; /* ... how busy it was */

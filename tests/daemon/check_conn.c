@@ -41,7 +41,7 @@ handle(void *owner, struct request *req)
 }
 
 static void
-gone(void *owner, uint64_t conn_id)
+gone(void *owner, uint64_t conn_id, bool denied)
 {
 	n_gone++;
 }
@@ -407,6 +407,29 @@ START_TEST(denied_is_said_once)
 }
 END_TEST
 
+/* A stranger's Hello is short: nothing else of it takes any room. */
+START_TEST(denied_gets_one_block)
+{
+	static uint8_t bytes[3 * SLAB_BLOCK_BYTES];
+	const size_t most = SLAB_BLOCK_BYTES - WIRE_HEADER_BYTES;
+
+	for (int i = 0; i < 2; i++) {
+		open_raw(i, true);
+		wire_put_length(bytes, (uint32_t)most + (uint32_t)i);
+		say(i, bytes, sizeof(bytes));
+		set.woke_us = 0;
+		event_base_loop(set.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+		ck_assert_uint_le(conn_of(i)->in.n_blocks, 1);
+		ck_assert_uint_le(slab.n_blocks - slab.n_idle, 1);
+		turns(2);
+		ck_assert_int_eq(hear(i), -1);
+	}
+	/* In the block, no message; over it, no frame. */
+	ck_assert_uint_eq(metrics.broken_frames_total, 2);
+	ck_assert_uint_eq(set.n_conns, 0);
+}
+END_TEST
+
 START_TEST(no_hello_in_time)
 {
 	config.hello_timeout_ms = 100;
@@ -685,6 +708,7 @@ main(void)
 	tcase_add_test(tcase, an_id_in_use_closes);
 	tcase_add_test(tcase, half_close_is_answered);
 	tcase_add_test(tcase, denied_is_said_once);
+	tcase_add_test(tcase, denied_gets_one_block);
 	tcase_add_test(tcase, no_hello_in_time);
 	tcase_add_test(tcase, drippers_are_dropped);
 	tcase_add_test(tcase, greedy_and_modest);

@@ -72,6 +72,39 @@ def test_a_stranger_is_told_so():
 
 
 @needs_root
+def test_strangers_take_no_place_of_others():
+    """Of 16 places strangers, who say nothing, get 3: others come in all the while."""
+    with Daemon({"limits.max-connections": "16",
+                 "limits.hello-timeout": "60s"}) as daemon:
+        ours, theirs = os.pipe()
+        ended, end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(end)
+            try:
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+                held = [Peer(daemon.path, hello=False) for _ in range(64)]
+                os.write(theirs, b"%d" % len(held))
+                os.read(ended, 1)
+            finally:
+                os._exit(0)
+        assert os.read(ours, 10) == b"64"
+        peers = [daemon.peer() for _ in range(12)]
+        assert all(peer.call("ping").status == pb.OK for peer in peers)
+        assert daemon.stats()["connections"] == 12 + 3
+        for peer in peers:
+            peer.close()
+        os.close(end)
+        os.waitpid(pid, 0)
+        for fd in (ours, theirs, ended):
+            os.close(fd)
+        wait_for(lambda: daemon.stats()["connections"] == 0, 5 * SLOW, "they are gone")
+        for _ in range(8):
+            assert denied(as_user(daemon.path)), "and their places are free again"
+
+
+@needs_root
 @pytest.mark.parametrize("settings,uid,gid,groups,good", [
     ({"access.allow-users": "nobody"}, NOBODY, NOBODY, (), True),
     ({"access.allow-users": "0, 65534"}, NOBODY, NOBODY, (), True),

@@ -268,6 +268,21 @@ def test_control_operations_are_for_the_control_socket(daemon):
         assert not peer.call("ping").load.draining
 
 
+@pytest.mark.parametrize("op,fields", [
+    ("generate_keys", dict(algorithm=pb.ML_KEM_1024, count=64, export_private=True)),
+    ("encapsulate", dict(algorithm=pb.ML_KEM_1024, shares=[b""] * 64,
+                         kdf=pb.Kdf(hash=pb.HKDF_SHA256, length=1024))),
+    ("release", dict(handles=[b""] * 64)),
+    ("cancel", dict(id=1))])
+def test_keys_are_not_for_the_control_socket(daemon, op, fields):
+    """Refused at once, however much the answer would have taken."""
+    with Peer(daemon.control) as control:
+        for _ in range(3):
+            answer = control.call(op, **fields)
+            assert answer.status == pb.DENIED and "socket.path" in answer.message
+        assert control.call("ping").status == pb.OK
+
+
 def test_self_test_by_the_control_socket(daemon):
     answer = daemon.admin("self_test")
     assert answer.status == pb.OK and answer.self_test.passed, answer
