@@ -9,6 +9,7 @@
 
 #include <openssl/core_names.h>
 #include <openssl/kdf.h>
+#include <openssl/params.h>
 
 #include "kem/x25519.h"
 #include "lines.h"
