@@ -1,19 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# no_division.sh PLANTED ROOT SOURCE...: compiles each source at four levels with every
+# no_division.sh PLANTED ROOT FLAGS SOURCE...: compiles each source at four levels with every
 # compiler that is here and looks for divide instructions, whose time tells the operands
 # (KyberSlash). PLANTED has a division by q, which has to be found with each compiler.
 set -u
 
-planted=$1 root=$2
-shift 2
+planted=$1 root=$2 flags=$3
+shift 3
 n=0 failed=0 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
 # divisions COMPILER LEVEL SOURCE: how many in its object file; nothing if that failed
 divisions() {
+	# shellcheck disable=SC2086
 	"$1" -std=c11 -D_GNU_SOURCE -DMLKEMD_RANGE_ASSERTS=0 -DMLKEMD_VERSION='""' \
-		-I"$root" "$2" -c "$3" -o "$tmp/object.o" || return
+		$flags -I"$root" "$2" -c "$3" -o "$tmp/object.o" || return
 	objdump -d --no-show-raw-insn "$tmp/object.o" >"$tmp/text" || return
 	grep -q '>:$' "$tmp/text" || return
 	grep -Ec '[[:space:]]([iu]?div[bwlq]?|[us]div)[[:space:]]' "$tmp/text"

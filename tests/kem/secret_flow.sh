@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# secret_flow.sh PROGRAM ROOT SOURCE...: builds secret_flow.c with the sources at every
-# level, and across files, with every compiler that is here, and lets memcheck follow the
-# secrets through all operations. Planted faults have to be reported by each build: a
+# secret_flow.sh PROGRAM ROOT BACKEND FLAGS SOURCE...: builds secret_flow.c for a backend,
+# with its sources, at every level, and across files, with every compiler that is here,
+# and lets memcheck follow the secrets through all operations. Planted faults have to be reported by each build: a
 # compiler that sees through one hides nothing else either.
 set -u
 
-program=$1 root=$2
-shift 2
+program=$1 root=$2 backend=$3 flags=$4
+shift 4
 n=0 failed=0 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
@@ -26,9 +26,9 @@ report() { # STATUS WANTED TEXT
 build() { # COMPILER LEVEL SOURCE...
 	cc=$1 level=$2
 	shift 2
-	# shellcheck disable=SC2046
+	# shellcheck disable=SC2046,SC2086
 	"$cc" -std=c11 -D_GNU_SOURCE -DMLKEMD_RANGE_ASSERTS=0 -I"$root" \
-		$(echo "$level" | tr , ' ') \
+		-DBACKEND="backend_$backend" $flags $(echo "$level" | tr , ' ') \
 		"$program" "$@" -o "$tmp/flow" >"$tmp/log" 2>&1
 }
 

@@ -211,12 +211,14 @@ whole_4(__m256i *a, __m256i *b)
 static always_inline void
 forward_strided(__m256i x[8])
 {
-	for (unsigned dist = 4, n = 1; dist != 0; dist /= 2, n *= 2) {
+	for (unsigned log = 3; log-- > 0;) {
+		const unsigned dist = 1u << log;
+
 		for (unsigned i = 0; i < 8; i++) {
 			if (i & dist)
 				continue;
 			butterfly_sum(&x[i], &x[i + dist],
-			    mul_by(x[i + dist], zetas[n + i / (2 * dist)]));
+			    mul_by(x[i + dist], zetas[(4 >> log) + (i / 2 >> log)]));
 		}
 	}
 }
@@ -320,13 +322,15 @@ backward_pairs(__m256i a[GROUP], __m256i b[GROUP], unsigned first)
 static always_inline void
 backward_strided(__m256i x[8])
 {
-	for (unsigned dist = 1, n = 4; dist < 8; dist *= 2, n /= 2) {
+	for (unsigned log = 0; log < 3; log++) {
+		const unsigned dist = 1u << log;
+
 		for (unsigned i = 0; i < 8; i++) {
 			if (i & dist)
 				continue;
 			butterfly_diff(&x[i], &x[i + dist]);
 			x[i + dist] =
-			    mul_by(x[i + dist], zetas[2 * n - 1 - i / (2 * dist)]);
+			    mul_by(x[i + dist], zetas[(8 >> log) - 1 - (i / 2 >> log)]);
 		}
 		if (dist == 2) {
 			x[0] = reduce(x[0]);

@@ -9,8 +9,13 @@
 
 #include "avx2.h"
 
+/* 2^(15 + d) / q, rounded; the compiler divides, at every level. */
+#define FACTOR(d) [d] = ((1 << (15 + (d))) + MLKEM_Q / 2) / MLKEM_Q
+static const int16_t factors[] = {
+    FACTOR(1), FACTOR(4), FACTOR(5), FACTOR(10), FACTOR(11)};
+
 /*
- * round(x 2^d / q) mod 2^d of any int16_t, exactly: factor / 2^15 is 2^d / q rounded, so
+ * round(x 2^d / q) mod 2^d of any int16_t, exactly: factor / 2^15 is nearly 2^d / q, so
  * that the first quotient is off by less than 1 after its own rounding (for d = 4, the
  * worst, by 0.49 |x| / 2^15 + 1/2). What is left of x 2^d is below 1.5 q and known mod
  * 2^16, and says whether the quotient is one too large or too small. There are no ties:
@@ -19,8 +24,7 @@
 static always_inline __m256i
 compress(__m256i x, int d)
 {
-	const int factor = ((1 << (15 + d)) + MLKEM_Q / 2) / MLKEM_Q;
-	__m256i y = _mm256_mulhrs_epi16(x, _mm256_set1_epi16((int16_t)factor));
+	__m256i y = _mm256_mulhrs_epi16(x, _mm256_set1_epi16(factors[d]));
 	__m256i left = _mm256_sub_epi16(
 	    _mm256_slli_epi16(x, d), _mm256_mullo_epi16(y, _mm256_set1_epi16(MLKEM_Q)));
 	__m256i small = _mm256_cmpgt_epi16(left, _mm256_set1_epi16(MLKEM_Q / 2));
