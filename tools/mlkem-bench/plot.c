@@ -90,7 +90,8 @@ plot_axes(const struct plot *plot)
 {
 	FILE *out = plot->out;
 	double right = WIDTH - RIGHT, bottom = HEIGHT - BOTTOM;
-	int n_decades = (int)lround(log10(plot->us_max / plot->us_min));
+	static const unsigned steps[] = {1, 2, 5};
+	int n_lines = 3 * (int)lround(log10(plot->us_max / plot->us_min)) + 1;
 
 	fprintf(out,
 	    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" "
@@ -98,8 +99,10 @@ plot_axes(const struct plot *plot)
 	    "<title>mlkem-bench: cost of an item by batch size</title>\n"
 	    "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
 	    WIDTH, HEIGHT);
-	for (int i = 0; i <= n_decades; i++) {
-		double us = plot->us_min * pow(10, i), y = plot_y(plot, us);
+	for (int i = 0; i < n_lines; i++) {
+		double us =
+		    plot->us_min * pow(10, (double)(i - i % 3) / 3) * steps[i % 3];
+		double y = plot_y(plot, us);
 
 		fprintf(out,
 		    "<path d=\"M%g %.1fH%g\" stroke=\"#ddd\"/>"
