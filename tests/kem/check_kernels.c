@@ -5,6 +5,7 @@
  * the NTT domain is compared through pack12, since its order is the backend's own.
  */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -435,9 +436,12 @@ END_TEST
 /* A wrong constant in the product itself, where there are hooks to plant it. */
 START_TEST(test_wrong_zeta)
 {
-	if (!test_has_hooks() || strcmp(test_backend()->name, "avx512") != 0)
+	char name[32];
+
+	if (!test_has_hooks() || strncmp(test_backend()->name, "avx", 3) != 0)
 		return;
-	ck_assert_int_eq(setenv("MLKEMD_FAULT", "avx512-wrong-zeta", 1), 0);
+	snprintf(name, sizeof name, "%s-wrong-zeta", test_backend()->name);
+	ck_assert_int_eq(setenv("MLKEMD_FAULT", name, 1), 0);
 	ck_assert_uint_gt(transforms_differ(test_backend()), 0);
 	unsetenv("MLKEMD_FAULT");
 }

@@ -5,6 +5,7 @@
  * rearranged before each layer so that one of them holds the first halves of all blocks
  * and the other one the second halves; after the last layer they are put in order again.
  */
+#include "../../fault.h"
 #include "avx2.h"
 
 /* zetas[i] = 17^BitRev7(i) * R mod q, centred (FIPS 203 appendix A), from i = 1. */
@@ -209,7 +210,7 @@ whole_4(__m256i *a, __m256i *b)
 
 /* Layers 128, 64 and 32 of registers 0, 2 ... or 1, 3 ..., which are x[0], x[1] ... */
 static always_inline void
-forward_strided(__m256i x[8])
+forward_strided(__m256i x[8], const int16_t *zeta)
 {
 	for (unsigned log = 3; log-- > 0;) {
 		const unsigned dist = 1u << log;
@@ -218,7 +219,7 @@ forward_strided(__m256i x[8])
 			if (i & dist)
 				continue;
 			butterfly_sum(&x[i], &x[i + dist],
-			    mul_by(x[i + dist], zetas[(4 >> log) + (i / 2 >> log)]));
+			    mul_by(x[i + dist], zeta[(4 >> log) + (i / 2 >> log)]));
 		}
 	}
 }
@@ -253,12 +254,14 @@ forward_pairs(__m256i a[GROUP], __m256i b[GROUP], unsigned first)
 void
 ntt_avx2(int16_t *r)
 {
+	const int16_t *zeta = zetas + (fault("avx2-wrong-zeta") ? 1 : 0);
+
 	for (unsigned odd = 0; odd < 2; odd++) {
 		__m256i x[8];
 
 		for (unsigned i = 0; i < 8; i++)
 			x[i] = poly_load(r, 2 * i + odd);
-		forward_strided(x);
+		forward_strided(x, zeta);
 		for (unsigned i = 0; i < 8; i++)
 			poly_store(r, 2 * i + odd, x[i]);
 	}
