@@ -48,17 +48,17 @@ lowest(unsigned mask)
 }
 
 static void
-lane_start(struct lane *lane, struct stream_job *job)
+lane_start(struct lane *lane, struct stream_job *job, uint8_t *head)
 {
 	lane->job = job;
 	lane->index = job->next++;
 	lane->progress = 0;
-	lane->at = 0;
 	lane->n_squeezed = 0;
-	lane->stream = (struct stream){.n_blocks = 0};
+	lane->stream = (struct stream){.head = head};
 	job->kind->start(job->ctx, lane->index, &lane->stream);
 	assert(
 	    lane->stream.n_blocks >= 1 && lane->stream.n_blocks <= STREAM_BLOCKS_MAX);
+	assert(lane->stream.head_len <= STREAM_HEAD_MAX);
 }
 
 /* Give idle lanes the streams that wait. Returns the lanes that got one. */
@@ -74,7 +74,8 @@ sponge_start(struct sponge *sponge)
 			job = job->behind;
 		if (job == NULL)
 			break;
-		lane_start(&sponge->lane[lowest(idle)], job);
+		lane_start(
+		    &sponge->lane[lowest(idle)], job, sponge->block[lowest(idle)]);
 		fresh |= idle & -idle;
 	}
 	sponge->busy |= fresh;
@@ -82,58 +83,30 @@ sponge_start(struct sponge *sponge)
 	return fresh;
 }
 
-/* Move up to len bytes of the parts that are left to buf. Returns how many. */
-static size_t
-stream_gather(struct lane *lane, uint8_t *buf, size_t len)
-{
-	struct stream *stream = &lane->stream;
-	size_t n = 0;
-
-	for (; lane->at < 2; lane->at++) {
-		const uint8_t *part = stream->part[lane->at];
-		size_t m = stream->len[lane->at];
-
-		if (m > len - n)
-			m = len - n;
-		if (m == 32) /* nearly all are, and this is two moves */
-			memcpy(buf + n, part, 32);
-		else if (m != 0)
-			memcpy(buf + n, part, m);
-		n += m;
-		stream->part[lane->at] = m != 0 ? part + m : part;
-		stream->len[lane->at] -= m;
-		if (stream->len[lane->at] != 0)
-			return n;
-	}
-	while (n < len && stream->tail_len != 0) {
-		buf[n++] = stream->tail[0];
-		stream->tail[0] = stream->tail[1];
-		stream->tail_len--;
-	}
-	return n;
-}
-
 /*
- * The next block of a lane's input: where it lies if it is whole in one part, else
- * gathered in buf. Returns false if it is the last one; then it ends with the suffix, and
- * the words behind *wordsp are zero.
+ * The next block of a lane's input: where it lies if it is whole in the part, else put
+ * together behind the head. Returns false if it is the last one; then it ends with the
+ * suffix, and the words behind *wordsp are zero.
  */
 static bool
 lane_block(struct lane *lane, uint8_t *buf, const uint8_t **blockp, uint8_t *wordsp)
 {
 	struct stream *stream = &lane->stream;
-	size_t rate = lane->job->kind->rate_words * 8;
-	size_t n;
+	size_t rate = lane->job->kind->rate_words * 8u;
+	size_t n = rate - stream->head_len;
 
 	*wordsp = lane->job->kind->rate_words;
-	if (lane->at < 2 && stream->len[lane->at] >= rate) {
-		*blockp = stream->part[lane->at];
-		stream->part[lane->at] += rate;
-		stream->len[lane->at] -= rate;
-		return true;
+	*blockp = n < rate || stream->len < n ? buf : stream->part;
+	if (stream->len < n)
+		n = stream->len;
+	if (n != 0) {
+		if (*blockp == buf)
+			memcpy(buf + stream->head_len, stream->part, n);
+		stream->part += n;
+		stream->len -= n;
 	}
-	*blockp = buf;
-	n = stream_gather(lane, buf, rate);
+	n += stream->head_len;
+	stream->head_len = 0;
 	if (n == rate)
 		return true;
 	memset(buf + n, 0, 8); /* to the end of the word and, in the slack, beyond */

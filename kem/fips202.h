@@ -29,14 +29,20 @@
 /* Bytes squeezed of one lane, with the slack that backend.h grants the kernels. */
 #define STREAM_OUT_BYTES (STREAM_BLOCKS_MAX * SHAKE128_WORDS * 8 + 72)
 
-/* What a stream absorbs: the parts, then the tail. They must live until it has ended. */
+/* Bytes that a stream may begin with beside what lies elsewhere: less than any rate. */
+#define STREAM_HEAD_MAX 64
+
+/*
+ * What a stream absorbs: the head, which is written to where it says, then the part,
+ * which must live until the stream has ended. All is empty, unless it is set.
+ */
 struct stream {
-	const uint8_t *part[2];
-	size_t len[2];
-	uint8_t tail[2];
-	uint8_t tail_len;
+	uint8_t *head;
+	const uint8_t *part;
+	size_t len; /* of the part */
+	void *to;   /* the consumer's own */
+	uint8_t head_len;
 	uint8_t n_blocks; /* to be squeezed before the consumer is called first */
-	void *to;         /* the consumer's own */
 };
 
 /*
@@ -66,7 +72,6 @@ struct lane {
 	unsigned index;
 	unsigned progress;
 	struct stream stream;
-	uint8_t at;         /* the part that is being absorbed; 2: the tail */
 	uint8_t n_squeezed; /* blocks that lie in out */
 };
 

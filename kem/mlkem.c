@@ -48,11 +48,12 @@ enum hash_kind { HASH_G, HASH_H, HASH_J };
 /* G, H or J (4.1) of some items of a group, as a job of its sponge. */
 struct hash {
 	struct stream_job job;
-	const uint8_t *part[KEM_GROUP_MAX][2];
-	size_t len[2];
+	const uint8_t *head[KEM_GROUP_MAX]; /* 32 bytes, or NULL */
+	const uint8_t *part[KEM_GROUP_MAX];
+	size_t part_len;
 	uint8_t *to[KEM_GROUP_MAX];
 	uint8_t to_len;
-	uint8_t k, k_len; /* the byte that key generation appends in G */
+	uint8_t k; /* not 0: the byte that key generation appends to d in G */
 };
 
 static void
@@ -60,12 +61,13 @@ hash_start(void *ctx, unsigned index, struct stream *stream)
 {
 	struct hash *hash = ctx;
 
-	for (unsigned i = 0; i < 2; i++) {
-		stream->part[i] = hash->part[index][i];
-		stream->len[i] = hash->len[i];
+	if (hash->head[index] != NULL) {
+		memcpy(stream->head, hash->head[index], 32);
+		stream->head[32] = hash->k;
+		stream->head_len = hash->k != 0 ? 33 : 32;
 	}
-	stream->tail[0] = hash->k;
-	stream->tail_len = hash->k_len;
+	stream->part = hash->part[index];
+	stream->len = hash->part_len;
 	stream->n_blocks = 1;
 	stream->to = hash->to[index];
 }
@@ -86,23 +88,22 @@ static const struct stream_kind hash_kinds[] = {
 };
 
 static void
-hash_init(struct hash *hash, enum hash_kind kind, size_t len0, size_t len1)
+hash_init(struct hash *hash, enum hash_kind kind, size_t part_len)
 {
 	memset(hash, 0, sizeof *hash);
 	hash->job.kind = &hash_kinds[kind];
 	hash->job.ctx = hash;
-	hash->len[0] = len0;
-	hash->len[1] = len1;
+	hash->part_len = part_len;
 	hash->to_len = kind == HASH_G ? 64 : 32;
 }
 
 static void
-hash_item(struct hash *hash, const uint8_t *part0, const uint8_t *part1, uint8_t *to)
+hash_item(struct hash *hash, const uint8_t *head, const uint8_t *part, uint8_t *to)
 {
 	unsigned i = hash->job.limit++;
 
-	hash->part[i][0] = part0;
-	hash->part[i][1] = part1;
+	hash->head[i] = head;
+	hash->part[i] = part;
 	hash->to[i] = to;
 }
 
@@ -116,7 +117,7 @@ hash_wait(struct hash *hash, struct group *group)
 static void
 group_derive(struct group *group, struct hash *g)
 {
-	hash_init(g, HASH_G, 32, 32);
+	hash_init(g, HASH_G, 32);
 	for (unsigned i = 0; i < group->n; i++) {
 		struct group_item *item = &group->item[i];
 
@@ -133,10 +134,10 @@ mlkem_keygen(const struct backend *backend, enum kem_alg alg,
 	struct group *group = group_init(work, backend, set, n);
 	struct hash g, h;
 
-	hash_init(&g, HASH_G, 32, 0);
-	g.k = (uint8_t)set->k; /* the parameter set's own domain (Alg. 13 line 1) */
-	g.k_len = fault("kem-no-k") ? 0 : 1;
-	hash_init(&h, HASH_H, set_ek_bytes(set), 0);
+	hash_init(&g, HASH_G, 0);
+	/* The parameter set's own domain (Alg. 13 line 1). */
+	g.k = fault("kem-no-k") ? 0 : (uint8_t)set->k;
+	hash_init(&h, HASH_H, set_ek_bytes(set));
 	for (size_t i = 0; i < n; i++) {
 		struct group_item *item = &group->item[i];
 		uint8_t *secret = items[i].secret;
@@ -144,7 +145,7 @@ mlkem_keygen(const struct backend *backend, enum kem_alg alg,
 		item->ek_out = items[i].ek;
 		item->secret_out = secret;
 		hash_item(&g, items[i].d, NULL, item->seed);
-		hash_item(&h, items[i].ek, NULL, secret + POLY_BYTES * set->k);
+		hash_item(&h, NULL, items[i].ek, secret + POLY_BYTES * set->k);
 		memcpy(secret + POLY_BYTES * set->k + 32, items[i].z, 32);
 	}
 	sponge_add_last(&group->sponge, &g.job);
@@ -185,7 +186,7 @@ mlkem_encaps(const struct backend *backend, enum kem_alg alg,
 	struct group *group = group_init(work, backend, set, n_admitted);
 	struct hash g, h;
 
-	hash_init(&h, HASH_H, set_ek_bytes(set), 0);
+	hash_init(&h, HASH_H, set_ek_bytes(set));
 	for (unsigned i = 0; i < n_admitted; i++) {
 		const struct mlkem_encaps_item *from = &items[admitted[i]];
 		struct group_item *item = &group->item[i];
@@ -194,7 +195,7 @@ mlkem_encaps(const struct backend *backend, enum kem_alg alg,
 		item->ct_out = from->ct;
 		item->m = from->m;
 		item->h = item->hash;
-		hash_item(&h, from->ek, NULL, item->hash);
+		hash_item(&h, NULL, from->ek, item->hash);
 	}
 	sponge_add_last(&group->sponge, &h.job);
 	kpke_expand(group, false);
@@ -240,8 +241,8 @@ mlkem_decaps(const struct backend *backend, enum kem_alg alg,
 	struct group *group = group_init(work, backend, set, n);
 	struct hash g, h, j;
 
-	hash_init(&j, HASH_J, 32, set_ct_bytes(set));
-	hash_init(&h, HASH_H, set_ek_bytes(set), 0);
+	hash_init(&j, HASH_J, set_ct_bytes(set));
+	hash_init(&h, HASH_H, set_ek_bytes(set));
 	for (size_t i = 0; i < n; i++) {
 		struct group_item *item = &group->item[i];
 
@@ -252,7 +253,7 @@ mlkem_decaps(const struct backend *backend, enum kem_alg alg,
 		item->h = items[i].h;
 		hash_item(&j, items[i].z, items[i].ct, item->rejected);
 		if (!items[i].trusted)
-			hash_item(&h, items[i].ek, NULL, item->hash);
+			hash_item(&h, NULL, items[i].ek, item->hash);
 	}
 	kpke_decrypt(group);
 	group_derive(group, &g);
@@ -288,9 +289,9 @@ mlkem_check_dk(const struct backend *backend, enum kem_alg alg,
 	struct group *group = group_init(work, backend, set, n);
 	struct hash h;
 
-	hash_init(&h, HASH_H, set_ek_bytes(set), 0);
+	hash_init(&h, HASH_H, set_ek_bytes(set));
 	for (size_t i = 0; i < n; i++)
-		hash_item(&h, items[i].ek, NULL, group->item[i].hash);
+		hash_item(&h, NULL, items[i].ek, group->item[i].hash);
 	sponge_add_last(&group->sponge, &h.job);
 	hash_wait(&h, group);
 	for (size_t i = 0; i < n; i++) {

@@ -12,11 +12,10 @@ matrix_start(void *ctx, unsigned index, struct stream *stream)
 {
 	struct matrix *matrix = ctx;
 
-	stream->part[0] = matrix->rho[matrix->item];
-	stream->len[0] = 32;
-	stream->tail[0] = (uint8_t)(matrix->transposed ? matrix->row : matrix->col);
-	stream->tail[1] = (uint8_t)(matrix->transposed ? matrix->col : matrix->row);
-	stream->tail_len = 2;
+	memcpy(stream->head, matrix->rho[matrix->item], 32);
+	stream->head[32] = (uint8_t)(matrix->transposed ? matrix->row : matrix->col);
+	stream->head[33] = (uint8_t)(matrix->transposed ? matrix->col : matrix->row);
+	stream->head_len = 34;
 	stream->n_blocks = 3; /* two can't be enough */
 	stream->to = &matrix->ring[matrix->put];
 
@@ -119,10 +118,9 @@ noise_start(void *ctx, unsigned index, struct stream *stream)
 	unsigned eta;
 
 	stream->to = noise_target(noise, &eta);
-	stream->part[0] = noise->seed[noise->item];
-	stream->len[0] = 32;
-	stream->tail[0] = (uint8_t)noise->number;
-	stream->tail_len = 1;
+	memcpy(stream->head, noise->seed[noise->item], 32);
+	stream->head[32] = (uint8_t)noise->number;
+	stream->head_len = 33;
 	stream->n_blocks = eta == 3 ? 2 : 1;
 
 	if (++noise->item == noise->n) {

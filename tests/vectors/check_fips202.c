@@ -44,12 +44,12 @@ message_start(void *ctx, unsigned index, struct stream *stream)
 	struct messages *messages = ctx;
 	struct message *message = &messages->list[index];
 	size_t half = message->in.len / 2;
+	size_t head = half < STREAM_HEAD_MAX ? half : STREAM_HEAD_MAX;
 
-	stream->part[0] = message->in.p;
-	stream->len[0] = half;
-	stream->part[1] = message->in.p + half;
-	stream->len[1] = message->in.len - half;
-	stream->tail_len = 0;
+	memcpy(stream->head, message->in.p, head);
+	stream->head_len = (uint8_t)head;
+	stream->part = message->in.p + head;
+	stream->len = message->in.len - head;
 	stream->n_blocks = 1;
 	stream->to = message;
 }

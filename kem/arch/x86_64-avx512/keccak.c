@@ -3,6 +3,8 @@
  * Eight Keccak states at once, word i of all lanes in one register. Lanes are the eight
  * words of a register: bytes come and go by transposing 8 words of 8 lanes.
  */
+#include <string.h>
+
 #include "avx512.h"
 
 #define LANES 8
@@ -74,33 +76,52 @@ transpose(__m512i r[LANES])
 	}
 }
 
+/* Words first to last - 1 of the lanes that are kept; the others are zeroed. */
+static always_inline void
+keep_lanes(uint64_t *state, __mmask8 keep, unsigned first, unsigned last)
+{
+	for (unsigned i = first; i < last; i++)
+		_mm512_store_si512(state + i * LANES,
+		    _mm512_maskz_load_epi64(keep, state + i * LANES));
+}
+
 /* Words 8 chunk to 8 chunk + 7 of each lane, none behind those that it has. */
 static always_inline void
-absorb_chunk(
-    uint64_t *state, const uint8_t *const *block, const uint32_t *masks, unsigned chunk)
+absorb_chunk(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    __mmask8 keep, unsigned chunk)
 {
 	__m512i r[LANES];
 
 	for (unsigned lane = 0; lane < LANES; lane++) {
-		__mmask8 mask = (__mmask8)(masks[lane] >> 8 * chunk);
+		uint32_t mask = (1u << words[lane]) - 1;
 
-		r[lane] = _mm512_maskz_loadu_epi64(mask, block[lane] + 64 * chunk);
+		r[lane] = _mm512_maskz_loadu_epi64(
+		    (__mmask8)(mask >> 8 * chunk), block[lane] + 64 * chunk);
 	}
 	transpose(r);
 	for (unsigned i = 0; i < 8; i++) {
 		uint64_t *word = state + (8 * chunk + i) * LANES;
-		__m512i old = _mm512_load_si512(word);
+		__m512i old = _mm512_maskz_load_epi64(keep, word);
 
 		_mm512_store_si512(word, _mm512_xor_si512(old, r[i]));
 	}
 }
 
+/* A lane alone, word by word. */
 static void
-zero_lanes(uint64_t *state, __mmask8 keep)
+absorb_lane(uint64_t *state, const uint8_t *block, unsigned words, unsigned lane)
 {
-	for (unsigned i = 0; i < KECCAK_WORDS; i++)
-		_mm512_store_si512(state + i * LANES,
-		    _mm512_maskz_load_epi64(keep, state + i * LANES));
+	__mmask8 only = (__mmask8)(1u << lane);
+
+	for (unsigned i = 0; i < words; i++) {
+		uint64_t *word = state + i * LANES;
+		__m512i old = _mm512_load_si512(word);
+		long long x;
+
+		memcpy(&x, block + 8 * i, sizeof x);
+		_mm512_store_si512(
+		    word, _mm512_mask_xor_epi64(old, only, old, _mm512_set1_epi64(x)));
+	}
 }
 
 /* The top bit of word last of the lanes that end there. */
@@ -115,25 +136,41 @@ flip_top(uint64_t *state, __m128i end, unsigned last)
 	_mm512_store_si512(word, _mm512_xor_si512(_mm512_load_si512(word), top));
 }
 
-/* Seeds and their like are short: then one chunk of three is all. */
+/*
+ * Transposing costs the same for one lane and for eight, and three times as much for 21
+ * words as for the 8 or fewer of a seed: so one or two lanes go by themselves, and words
+ * that nobody has are left out.
+ */
 void
 absorb_avx512(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
     const uint8_t *end, unsigned fresh)
 {
 	__m128i ends = _mm_loadl_epi64((const __m128i *)(const void *)end);
-	uint32_t masks[LANES], any = 0;
+	__mmask8 keep = (__mmask8)~fresh;
+	unsigned n = 0, most = 0;
 
 	for (unsigned lane = 0; lane < LANES; lane++) {
-		masks[lane] = (1u << words[lane]) - 1;
-		any |= masks[lane];
+		n += words[lane] != 0;
+		most = words[lane] > most ? words[lane] : most;
 	}
-	if (fresh != 0)
-		zero_lanes(state, (__mmask8)~fresh);
-	absorb_chunk(state, block, masks, 0);
-	if (any >> 8 != 0)
-		absorb_chunk(state, block, masks, 1);
-	if (any >> 16 != 0)
-		absorb_chunk(state, block, masks, 2);
+	if (n <= 2) {
+		if (fresh != 0)
+			keep_lanes(state, keep, 0, KECCAK_WORDS);
+		for (unsigned lane = 0; lane < LANES; lane++)
+			absorb_lane(state, block[lane], words[lane], lane);
+	} else {
+		absorb_chunk(state, block, words, keep, 0);
+		if (most > 8)
+			absorb_chunk(state, block, words, keep, 1);
+		else if (fresh != 0)
+			keep_lanes(state, keep, 8, 16);
+		if (most > 16)
+			absorb_chunk(state, block, words, keep, 2);
+		else if (fresh != 0)
+			keep_lanes(state, keep, 16, 24);
+		if (fresh != 0)
+			keep_lanes(state, keep, 24, KECCAK_WORDS);
+	}
 	flip_top(state, ends, 8);
 	flip_top(state, ends, 16);
 	flip_top(state, ends, 20);
