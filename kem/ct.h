@@ -41,7 +41,10 @@ ct_select(uint64_t mask, uint64_t a, uint64_t b)
 	return b ^ (ct_barrier(mask) & (a ^ b));
 }
 
-/* Overwrites memory although nobody reads it again (FIPS 203 3.3). */
+/*
+ * Overwrites memory although nobody reads it again (FIPS 203 3.3). For kernels, whose
+ * libraries link nothing of kem/; kem_wipe() is the same for everybody else.
+ */
 static inline void
 ct_wipe(void *p, size_t len)
 {

@@ -5,6 +5,7 @@
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/kdf.h>
+#include <openssl/params.h>
 
 #include "context.h"
 #include "wipe.h"
@@ -50,7 +51,7 @@ kem_hkdf(const struct kem *kem, enum kem_hash hash, const uint8_t *ikm, size_t i
 		r = 0;
 	EVP_KDF_CTX_free(ctx);
 	ERR_pop_to_mark();
-	stack_wipe();
+	libcrypto_stack_wipe();
 	if (r < 0)
 		kem_wipe(out, out_len);
 	return r;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* kem_open() and what needs no algorithm: randomness, ephemerals, wiping, comparing. */
 #include <stdlib.h>
-#include <string.h>
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -10,6 +9,7 @@
 #include "arch/backend.h"
 #include "arch/dispatch.h"
 #include "context.h"
+#include "ct.h"
 #include "internal.h"
 #include "x25519.h"
 
@@ -138,8 +138,7 @@ kem_x25519_keygen(const struct kem *kem, struct kem_x25519 *pairs, size_t n)
 void
 kem_wipe(void *p, size_t len)
 {
-	if (len > 0)
-		explicit_bzero(p, len);
+	ct_wipe(p, len);
 }
 
 int

@@ -112,7 +112,7 @@ random_fill(struct random_source *source, uint8_t *out, size_t len)
 	if (!fault_random(source->sha256, &source->n_test_blocks, out, len))
 		r = drbg_fill(source, out, len);
 	ERR_pop_to_mark();
-	stack_wipe();
+	libcrypto_stack_wipe();
 	if (r < 0)
 		kem_wipe(out, len);
 	return r;

@@ -17,7 +17,7 @@ stack_overwrite(void)
 }
 
 void
-stack_wipe(void)
+libcrypto_stack_wipe(void)
 {
 	if (!fault("kem-no-wipe-libcrypto-stack"))
 		stack_overwrite();

@@ -11,6 +11,6 @@
  * Overwrites the 6 KiB of stack below the caller's frame: the deepest call of libcrypto
  * in kem/ (an X25519 derivation with OpenSSL 3.0) takes 5.4 KiB, and kem/ may use 8.
  */
-void stack_wipe(void);
+void libcrypto_stack_wipe(void);
 
 #endif

@@ -84,7 +84,7 @@ x25519_public(const struct kem *kem, struct x25519_public_item *items, size_t n)
 		r = public_one(loader, items[i].private_key, items[i].public_key);
 	EVP_PKEY_CTX_free(loader);
 	ERR_pop_to_mark();
-	stack_wipe();
+	libcrypto_stack_wipe();
 	return r;
 }
 
@@ -148,6 +148,6 @@ x25519_shared(const struct kem *kem, struct x25519_item *items, size_t n)
 		r = shared_one(kem, loader, &items[i]);
 	EVP_PKEY_CTX_free(loader);
 	ERR_pop_to_mark();
-	stack_wipe();
+	libcrypto_stack_wipe();
 	return r;
 }
