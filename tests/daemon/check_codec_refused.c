@@ -23,7 +23,7 @@ START_TEST(too_many_items_keep_the_id_and_are_not_decoded)
 		ck_assert_uint_eq(req->id, 42);
 		ck_assert_int_eq(req->op, REQUEST_ENCAPS);
 	}
-	/* The same by the frame's limit: 2 bytes an item (E02). */
+	/* The same by the frame's limit: 2 bytes an item. */
 	mem_wipe(&message_mem);
 	op.len = message.len = 0;
 	message_put_number(&message, 1, 43);
@@ -37,7 +37,7 @@ START_TEST(too_many_items_keep_the_id_and_are_not_decoded)
 }
 END_TEST
 
-/* Two operations, or one twice, which protobuf would merge (E09). */
+/* Two operations, or one twice, which protobuf would merge. */
 START_TEST(two_operations_are_refused)
 {
 	static const uint32_t pairs[][2] = {{11, 12}, {21, 21}, {22, 23}, {10, 10}};
@@ -161,7 +161,7 @@ START_TEST(broken_messages_leave_nothing)
 		size_t len;
 	} cases[] = {
 	    {"", 0},                         /* an empty message is checked below */
-	    {"\xf8\xff\xff\xff\x7f\x00", 6}, /* E04: the tag shifts out */
+	    {"\xf8\xff\xff\xff\x7f\x00", 6}, /* the tag shifts out */
 	    {"\x5a\x00\xf8\xff\xff\xff\x7f\x00", 8}, /* behind a Ping */
 	    {"\xf8\xff\xff\xff\x7f\x00\x5a\x00", 8}, /* before it */
 	    {"\x08", 1},                             /* a number without a value */
@@ -215,7 +215,7 @@ END_TEST
 
 START_TEST(empty_repeated_fields_do_no_harm)
 {
-	/* For each number: the field as bytes of length 0, alone and inside (E05). */
+	/* For each number: the field as bytes of length 0, alone and inside. */
 	for (uint32_t field = 1; field < 50; field++) {
 		static struct message op, message;
 		struct request *req;

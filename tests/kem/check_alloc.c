@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A10: memory that runs out at the n-th allocation, for every n until the operation gets
+ * Memory that runs out at the n-th allocation, for every n until the operation gets
  * through: an error each time, all outputs zero, and the right answer afterwards.
  * OpenSSL's allocator is replaced before OpenSSL does anything; calloc() of kem/ itself
  * by the linker (--wrap=calloc).

@@ -189,7 +189,7 @@ features_are(unsigned features)
 	ck_assert_str_eq(chosen(features), best_of(names + skip));
 }
 
-/* Lessons D01. */
+/* AVX and AVX-512 only where the system saves their registers: XCR0, bit by bit. */
 START_TEST(test_system)
 {
 	static const struct {
@@ -216,7 +216,7 @@ START_TEST(test_system)
 }
 END_TEST
 
-/* Lessons D02: each extension missing, each one alone, and AVX-512 of the first kind. */
+/* Each extension missing, each one alone, and AVX-512 of the first kind. */
 START_TEST(test_extensions)
 {
 	uint32_t ebx = 0, ecx = 0;

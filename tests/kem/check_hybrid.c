@@ -37,7 +37,7 @@ x25519_plain(uint8_t out[32], const uint8_t *private_key, const uint8_t *peer)
 	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1), 0);
 }
 
-/* B01: ek || x, ct || x, mlkem || x25519, each half as the parts alone give it. */
+/* ek || x, ct || x, mlkem || x25519, each half as the parts alone give it. */
 START_TEST(test_layout)
 {
 	struct test_item plain;
@@ -190,7 +190,7 @@ START_TEST(test_zero_share_in_decaps)
 END_TEST
 
 /*
- * B05: {good, bad} ML-KEM ciphertext x {good, zero} X25519. A zero is the same error
+ * {good, bad} ML-KEM ciphertext x {good, zero} X25519. A zero is the same error
  * whatever the other half is, a bad ciphertext beside a good X25519 is success.
  */
 START_TEST(test_no_oracle_between_halves)

@@ -92,7 +92,7 @@ child_draw(struct child *child)
 	memcpy(child->ct, ct + 1088, DRAW_BYTES);
 }
 
-/* Lessons I12: 100 children of one parent that has drawn before, and the parent. */
+/* 100 children of one parent that has drawn before, and the parent. */
 START_TEST(test_forks_differ)
 {
 	enum { N = 101 };

@@ -118,7 +118,7 @@ START_TEST(test_wrong_kernels)
 }
 END_TEST
 
-/* A18: a selection that does nothing is caught by accept or by reject, never by none. */
+/* A selection that does nothing is caught by accept or by reject, never by none. */
 START_TEST(test_selection_that_selects_nothing)
 {
 	struct backend b = *test_backend();

@@ -2,7 +2,7 @@
 /*
  * How much stack each operation of kem.h takes, OpenSSL's part included: 8 KiB for what
  * is ours, and 24 KiB for everything, since a fibre of OpenSSL's ASYNC has 32 KiB and no
- * guard page (lessons J09). Each runs on a painted 64 KiB stack of its own thread.
+ * guard page. Each runs on a painted 64 KiB stack of its own thread.
  */
 #include <check.h>
 #include <pthread.h>

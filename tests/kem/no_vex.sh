@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # no_vex.sh PLANTED COMMON...: no object of the archives COMMON may hold an instruction
-# of AVX, AVX-512 or BMI (VEX or EVEX encoded): they run on CPUs without (lessons D05).
+# of AVX, AVX-512 or BMI (VEX or EVEX encoded): they run on CPUs without.
 # PLANTED is a library of vector kernels, in which they have to be found.
 set -u
 
