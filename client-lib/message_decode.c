@@ -6,18 +6,25 @@
 #include "kem/fault.h"
 #include "mlkemd.pb-c.h"
 
-/* The daemon's words, made fit to print. */
+/* The daemon's words, made fit to print: cut to size - 1 bytes of plain ASCII. */
+static void
+text_take(char *out, size_t size, const char *text)
+{
+	size_t n = 0;
+
+	for (; text != NULL && text[n] != '\0' && n + 1 < size; n++)
+		out[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
+	out[n] = '\0';
+}
+
 static int
 refusal(struct mlkemclient *client, uint32_t status, const char *text)
 {
 	int error = error_from_status(status);
 	char clean[WIRE_MAX_MESSAGE_TEXT + 1];
-	size_t n = 0;
 
-	for (; text != NULL && text[n] != '\0' && n < WIRE_MAX_MESSAGE_TEXT; n++)
-		clean[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
-	clean[n] = '\0';
-	if (n == 0)
+	text_take(clean, sizeof(clean), text);
+	if (*clean == '\0')
 		snprintf(clean, sizeof(clean), "%s", mlkemclient_strerror(error));
 	return client_fail(client, error, "%s (status %u)", clean, status);
 }
@@ -178,11 +185,10 @@ info_take(struct mlkemclient *client, struct mlkemclient_info *info,
 
 	if (response->result_case != MLKEMD__V1__RESPONSE__RESULT_INFO)
 		return MESSAGE_E_LIE;
-	snprintf(info->server_version, sizeof(info->server_version), "%s",
-	    in->server_version);
-	snprintf(info->backend, sizeof(info->backend), "%s", in->backend);
-	snprintf(
-	    info->secret_memory, sizeof(info->secret_memory), "%s", in->secret_memory);
+	text_take(
+	    info->server_version, sizeof(info->server_version), in->server_version);
+	text_take(info->backend, sizeof(info->backend), in->backend);
+	text_take(info->secret_memory, sizeof(info->secret_memory), in->secret_memory);
 	info->lanes = in->lanes;
 	info->shards = in->shards;
 	info->shard = in->shard;

@@ -110,6 +110,29 @@ send_request(const struct ctl *ctl, int fd, const Mlkemd__V1__Request *request)
 	return CTL_OK;
 }
 
+/* What answers may be anybody: its words reach a terminal as plain ASCII only. */
+static void
+text_clean(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+/* A string that was not sent is protobuf-c's constant: empty, so not written to. */
+static void
+response_clean(Mlkemd__V1__Response *response)
+{
+	text_clean(response->message);
+	if (response->result_case == MLKEMD__V1__RESPONSE__RESULT_STATS) {
+		for (size_t i = 0; i < response->stats->n_counters; i++)
+			text_clean(response->stats->counters[i]->name);
+	} else if (response->result_case == MLKEMD__V1__RESPONSE__RESULT_SELF_TEST) {
+		text_clean(response->self_test->backend);
+		text_clean(response->self_test->failed_step);
+	}
+}
+
 static int
 receive_response(const struct ctl *ctl, int fd, Mlkemd__V1__Response **responsep)
 {
@@ -132,7 +155,9 @@ receive_response(const struct ctl *ctl, int fd, Mlkemd__V1__Response **responsep
 		status = explain_io(ctl);
 	} else {
 		*responsep = mlkemd__v1__response__unpack(NULL, len, body);
-		if (!*responsep)
+		if (*responsep)
+			response_clean(*responsep);
+		else
 			status = ctl_fail(ctl, CTL_UNREACHABLE,
 			    "what answers on %s does not speak this protocol",
 			    ctl->control_path);

@@ -230,6 +230,50 @@ START_TEST(lies_give_nothing)
 }
 END_TEST
 
+static void
+tell_escapes(Mlkemd__V1__Response *response)
+{
+	static char version[] = "9\x1b[31m\n", backend[] = "\x9b\xff\x7f", memory[200];
+
+	memset(memory, '\r', sizeof(memory) - 1);
+	response->info->server_version = version;
+	response->info->backend = backend;
+	response->info->secret_memory = memory;
+}
+
+static void
+script_escapes(int fd, struct peer_counts *counts)
+{
+	Mlkemd__V1__Request *request;
+	uint8_t *frame;
+	size_t len;
+
+	peer_greet(fd, counts);
+	request = peer_read(fd, counts);
+	frame = peer_reply(request, tell_escapes, &len);
+	peer_write(fd, frame, len);
+	peer_read(fd, counts);
+}
+
+/* A terminal may see it: whatever the peer calls itself, it is plain ASCII, and ends. */
+START_TEST(names_are_fit_to_print)
+{
+	struct mlkemclient_info info;
+	struct peer peer;
+	struct mlkemclient *client;
+
+	peer_start(&peer, script_escapes);
+	client = peer_client(&peer, true, PLENTY_US);
+	ck_assert_int_eq(mlkemclient_get_info(client, &info), 0);
+	ck_assert_str_eq(info.server_version, "9?[31m?");
+	ck_assert_str_eq(info.backend, "???");
+	ck_assert_uint_eq(strlen(info.secret_memory), sizeof(info.secret_memory) - 1);
+	ck_assert_uint_eq(strspn(info.secret_memory, "?"), strlen(info.secret_memory));
+	mlkemclient_free(client);
+	peer_stop(&peer);
+}
+END_TEST
+
 /* Bytes instead of an answer. */
 static const struct garbage {
 	const char *bytes;
@@ -301,6 +345,7 @@ main(void)
 	suite_add_tcase(suite, tc);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, lies_give_nothing, 0, LENGTH_OF(lies));
+	tcase_add_test(tc, names_are_fit_to_print);
 	tcase_add_loop_test(tc, garbage_gives_nothing, 0, LENGTH_OF(garbages));
 	srunner_run_all(runner, CK_NORMAL);
 	n_failed = srunner_ntests_failed(runner);

@@ -11,6 +11,7 @@ import pytest
 from ctl import (BUSY, DENIED, FAILED, OK, SIZES, UNREACHABLE, as_nobody, ctl,
                  finish, start)
 from daemon import Daemon, wait_for
+from peer import frame, pb
 
 
 @pytest.fixture
@@ -180,6 +181,30 @@ def test_babbling_peer_is_no_mlkemd(here):
         result = finish(process)
         peer.close()
         assert result.status == UNREACHABLE and "protocol" in result.err
+
+
+def test_what_a_peer_says_is_fit_to_print(here):
+    """No byte of it that would tell a terminal something: counters' names, refusals."""
+    evil = "\x1b]0;x\x07\x9b1m\n"
+    answers = [pb.Response(id=2, stats=pb.StatsResult(counters=[
+                   pb.Counter(name=evil, value=1), pb.Counter()])),
+               pb.Response(id=2, status=pb.DENIED, message=evil),
+               pb.Response(id=2, self_test=pb.SelfTestResult(backend=evil)),
+               pb.Response(id=2, self_test=pb.SelfTestResult(passed=True, backend=evil))]
+    for command, answer in zip(("stats", "drain", "selftest", "selftest"), answers):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind("evil.sock")
+            listener.listen()
+            process = start(command, "--control-socket", "evil.sock")
+            peer, _ = listener.accept()
+            hello = pb.Response(id=1, hello=pb.HelloResult(version=1))
+            peer.sendall(frame(hello) + frame(answer))
+            result = finish(process)
+            peer.close()
+            os.unlink("evil.sock")
+        said = result.raw + result.err.encode()
+        assert b"?]0;x" in said, said
+        assert all(byte == 10 or 32 <= byte < 127 for byte in said), said
 
 
 def test_demo(daemon):
