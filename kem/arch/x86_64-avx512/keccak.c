@@ -40,13 +40,15 @@ static const uint64_t round_constants[24] = {0x0000000000000001, 0x0000000000008
 
 /*
  * Half a register costs half the time where the CPU works 512 bits in two halves (Zen 4:
- * 0.53), and that is what the last blocks of a lone operation are worth: few are active.
+ * 0.54), and that is what the last blocks of a lone operation are worth: few are active.
  */
 void
 keccak_avx512(uint64_t *state, unsigned active)
 {
 	if (active < 1u << LANES / 2)
 		permute_x4(state);
+	else if (active % (1u << LANES / 2) == 0)
+		permute_x4(state + LANES / 2);
 	else
 		permute_x8(state);
 }
