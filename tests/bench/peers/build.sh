@@ -62,7 +62,8 @@ rust_peer() {
 	need "$name" cargo cc || return
 	rm -rf "$dir/build/$folder"
 	cp -r "$folder" "$dir/build/$folder"
-	if ! (cd "$dir/build/$folder" && PEER_BUILT=$dir/build CARGO_BUILD_JOBS=$jobs \
+	# OpenSSL's package asks for -O2 behind OpenSSL's own -O3: the last word is ours.
+	if ! (cd "$dir/build/$folder" && CFLAGS=-O3 PEER_BUILT=$dir/build CARGO_BUILD_JOBS=$jobs \
 		CARGO_TARGET_DIR=$dir/build/target-$folder cargo build --release) \
 		>>"$log" 2>&1; then
 		skip "$name" "cargo could not build it; see $log"
