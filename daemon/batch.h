@@ -10,7 +10,6 @@
 #include "request.h"
 
 struct metrics_shard;
-struct keypool;
 
 enum batch_op { BATCH_KEYGEN, BATCH_ENCAPS, BATCH_DECAPS, BATCH_N_OPS };
 
@@ -27,8 +26,10 @@ struct batch {
 void batch_init(struct batch *batch, const struct kem *kem, struct kem_scratch *scratch,
     struct metrics_shard *metrics);
 
-/* Queue an item whose inputs are set and whose outputs point to room. Counts it in
- * req->n_pending. */
+/*
+ * Queues an item whose inputs are set and whose outputs point to room. Counts it in
+ * req->n_pending.
+ */
 void batch_add(struct batch *batch, struct request_item *item);
 
 /*
@@ -40,8 +41,9 @@ struct request *batch_cancel(struct batch *batch, uint64_t conn_id, uint64_t id)
 /*
  * batch_run() works all that is queued. Deadlines are checked before a group and before
  * the answer; item statuses are set, a kdf is applied, req->settle(item) is called for
- * each item that succeeded and req->done(req) for each request whose last item this was. Returns 0, or a negative KEM_FAIL_... when
- * the random generator or libcrypto failed: the daemon must stop (fate four).
+ * each item that succeeded and req->done(req) for each request whose last item this was.
+ * Returns 0, or a negative KEM_FAIL_... when the random generator or libcrypto failed:
+ * the daemon must stop (fate four).
  */
 __attribute__((warn_unused_result)) int batch_run(struct batch *batch);
 

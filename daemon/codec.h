@@ -18,7 +18,7 @@
 
 /*
  * True if a message of len bytes, staging included, is certain to find room for its
- * decoding and its answer. shard_collect() asks before it stages; if false, the message
+ * decoding and its answer. conn_request.c asks before it stages; if false, the message
  * waits for the next turn. Always true while mem is empty.
  */
 bool codec_mem_fits(const struct mem *mem, size_t len);

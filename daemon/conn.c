@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One connection: bytes in, bytes out, and in which lists it stands meanwhile. */
-#include "conn.h"
+#include "conn_priv.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -105,7 +105,7 @@ conn_mark_dirty(struct conn *conn)
 }
 
 static void
-conn_set_queue(struct conn *conn, enum conn_queue queue)
+conn_enter_queue(struct conn *conn, enum conn_queue queue)
 {
 	struct conn_set *set = conn->set;
 
@@ -123,7 +123,7 @@ conn_set_queue(struct conn *conn, enum conn_queue queue)
 }
 
 static void
-conn_set_deadline(struct conn *conn, enum conn_deadline deadline)
+conn_run_deadline(struct conn *conn, enum conn_deadline deadline)
 {
 	struct conn_set *set = conn->set;
 
@@ -142,7 +142,7 @@ conn_set_deadline(struct conn *conn, enum conn_deadline deadline)
 }
 
 static void
-conn_set_hungry(struct conn *conn, bool hungry)
+conn_mark_hungry(struct conn *conn, bool hungry)
 {
 	if (conn->hungry == hungry)
 		return;
@@ -154,7 +154,7 @@ conn_set_hungry(struct conn *conn, bool hungry)
 }
 
 static void
-conn_set_stalled(struct conn *conn, bool stalled)
+conn_mark_stalled(struct conn *conn, bool stalled)
 {
 	struct conn_set *set = conn->set;
 
@@ -168,7 +168,7 @@ conn_set_stalled(struct conn *conn, bool stalled)
 }
 
 static void
-conn_set_reading(struct conn *conn, bool reading)
+conn_want_read(struct conn *conn, bool reading)
 {
 	if (conn->reading == reading)
 		return;
@@ -178,7 +178,7 @@ conn_set_reading(struct conn *conn, bool reading)
 }
 
 static void
-conn_set_writing(struct conn *conn, bool writing)
+conn_want_write(struct conn *conn, bool writing)
 {
 	if (conn->writing == writing)
 		return;
@@ -206,25 +206,25 @@ conn_update(struct conn *conn)
 	if (conn->wanted && conn_reply_fits(conn, conn->wanted))
 		conn->wanted = 0;
 	if (conn->wanted)
-		conn_set_queue(conn, conn->out.len + conn->reserved
-					 ? CONN_QUEUE_NONE
-					 : CONN_QUEUE_STARVED);
+		conn_enter_queue(conn, conn->out.len + conn->reserved
+					   ? CONN_QUEUE_NONE
+					   : CONN_QUEUE_STARVED);
 	else
-		conn_set_queue(conn, whole ? CONN_QUEUE_READY : CONN_QUEUE_NONE);
+		conn_enter_queue(conn, whole ? CONN_QUEUE_READY : CONN_QUEUE_NONE);
 	if (!conn->greeted)
-		conn_set_deadline(conn, CONN_DEADLINE_HELLO);
+		conn_run_deadline(conn, CONN_DEADLINE_HELLO);
 	else
-		conn_set_deadline(conn,
+		conn_run_deadline(conn,
 		    state == FRAME_PARTIAL ? CONN_DEADLINE_FRAME : CONN_DEADLINE_NONE);
 
 	/* With no room the event must go: it would fire again and again. */
 	want = !conn->eof && !conn->wanted;
 	if (want && conn_can_read(conn)) {
-		conn_set_hungry(conn, false);
-		conn_set_reading(conn, true);
+		conn_mark_hungry(conn, false);
+		conn_want_read(conn, true);
 	} else {
-		conn_set_hungry(conn, want && !whole);
-		conn_set_reading(conn, false);
+		conn_mark_hungry(conn, want && !whole);
+		conn_want_read(conn, false);
 	}
 }
 
@@ -237,10 +237,10 @@ conn_close_after_output(struct conn *conn)
 	conn->closing = true;
 	conn->wanted = 0;
 	chain_drain(&conn->in, conn->set->slab, conn->in.len);
-	conn_set_queue(conn, CONN_QUEUE_NONE);
-	conn_set_deadline(conn, CONN_DEADLINE_NONE);
-	conn_set_hungry(conn, false);
-	conn_set_reading(conn, false);
+	conn_enter_queue(conn, CONN_QUEUE_NONE);
+	conn_run_deadline(conn, CONN_DEADLINE_NONE);
+	conn_mark_hungry(conn, false);
+	conn_want_read(conn, false);
 	conn_mark_dirty(conn);
 }
 
@@ -253,16 +253,16 @@ conn_kill(struct conn *conn)
 	if (conn->dead)
 		return;
 	conn->closing = true;
-	conn_set_queue(conn, CONN_QUEUE_NONE);
-	conn_set_deadline(conn, CONN_DEADLINE_NONE);
-	conn_set_hungry(conn, false);
-	conn_set_stalled(conn, false);
+	conn_enter_queue(conn, CONN_QUEUE_NONE);
+	conn_run_deadline(conn, CONN_DEADLINE_NONE);
+	conn_mark_hungry(conn, false);
+	conn_mark_stalled(conn, false);
 	if (conn->dirty)
 		TAILQ_REMOVE(&set->dirty, conn, dirty_link);
 	conn->dirty = false;
 	conn->dead = true;
-	conn_set_reading(conn, false);
-	conn_set_writing(conn, false);
+	conn_want_read(conn, false);
+	conn_want_write(conn, false);
 	chain_drain(&conn->in, set->slab, conn->in.len);
 	chain_drain(&conn->out, set->slab, conn->out.len);
 	TAILQ_INSERT_TAIL(&set->dead, conn, queue_link);
@@ -332,11 +332,11 @@ conn_send(struct conn *conn)
 		conn_kill(conn);
 		return;
 	}
-	conn_set_writing(conn, conn->out.len != 0);
+	conn_want_write(conn, conn->out.len != 0);
 	if (!conn->out.len)
-		conn_set_stalled(conn, false);
+		conn_mark_stalled(conn, false);
 	else if (n > 0 || !conn->stalled)
-		conn_set_stalled(conn, true);
+		conn_mark_stalled(conn, true);
 }
 
 struct conn *

@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "config.h"
-#include "conn.h"
+#include "conn_priv.h"
 #include "frame.h"
 #include "log.h"
 #include "metrics.h"

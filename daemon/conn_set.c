@@ -5,7 +5,7 @@
 
 #include "admission.h"
 #include "config.h"
-#include "conn.h"
+#include "conn_priv.h"
 #include "kem/fault.h"
 #include "log.h"
 #include "metrics.h"

@@ -204,7 +204,13 @@ shard_fill(struct shard *shard, uint64_t now_us)
 	return r;
 }
 
-/* Architecture section 2 has the reasons for these steps and their order. */
+/*
+ * Written out, and not left to libevent's priorities: libevent looks at the highest again
+ * after each event, so that a client that pipelines would starve the batch for ever. The
+ * loop only moves bytes. Then whole requests are taken in rotation, worked together and
+ * answered with one send a connection; nobody waits for company, since under load requests
+ * come while a batch runs. The pool gets one group, when nobody waits.
+ */
 static int
 shard_turn(struct shard *shard)
 {

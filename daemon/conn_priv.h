@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conn_priv.h: within conn*.c: conn.c has one connection's bytes and the lists that it
+ * stands in, conn_request.c its requests and answers, conn_set.c all of a thread's.
+ */
+#ifndef MLKEMD_CONN_PRIV_H
+#define MLKEMD_CONN_PRIV_H
+
+#include "conn.h"
+
+/* conn.c */
+struct conn *conn_new(
+    struct conn_set *set, int fd, uint64_t id, uid_t uid, bool denied);
+void conn_free(struct conn *conn);
+void conn_update(struct conn *conn);
+void conn_send(struct conn *conn);
+void conn_kill(struct conn *conn);
+void conn_close_after_output(struct conn *conn);
+bool conn_can_read(const struct conn *conn);
+size_t conn_max_message(const struct conn *conn);
+bool conn_reply_fits(const struct conn *conn, size_t bytes);
+void conn_mark_dirty(struct conn *conn);
+
+/* conn_request.c */
+enum {
+	CONN_E_TURN_FULL = 1, /* the request waits for the next turn */
+	CONN_E_WAITS,         /* ... for room for its reply */
+	CONN_E_CLOSED,        /* broken: the connection ends */
+};
+int conn_take_request(
+    struct conn *conn, uint32_t n_items, bool first, uint32_t *takenp);
+
+#endif
