@@ -139,11 +139,14 @@ main(int argc, char **argv)
 		return 2;
 	}
 	while (fgets(line, sizeof(line), maps)) {
-		uint64_t start, end;
-		char mode[8], name[4096] = "anonymous";
+		char mode[8], name[4096] = "anonymous", *rest;
+		/* "start-end mode offset device inode name" */
+		uint64_t start = strtoull(line, &rest, 16);
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %4095s",
-			&start, &end, mode, name) < 3)
+		if (*rest != '-')
+			return 2;
+		uint64_t end = strtoull(rest + 1, &rest, 16);
+		if (sscanf(rest, " %7s %*s %*s %*s %4095s", mode, name) < 1)
 			return 2;
 		if (mode[0] != 'r' || !strncmp(name, "[v", 2))
 			continue;
