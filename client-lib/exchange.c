@@ -151,7 +151,6 @@ static int
 link_send(struct mlkemclient *client, size_t len, uint64_t deadline_us, size_t *sentp)
 {
 	struct link *link = &client->link;
-
 	short events = fault("client-send-blind") ? POLLOUT : POLLIN | POLLOUT;
 
 	*sentp = 0;

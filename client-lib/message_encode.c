@@ -5,11 +5,20 @@
 #include "mlkemd.pb-c.h"
 
 /* errors.c and mlkemclient.h speak the wire's numbers. */
+_Static_assert(MLKEMD__V1__STATUS__INVALID_REQUEST == 10, "status");
 _Static_assert(MLKEMD__V1__STATUS__UNSUPPORTED == 11, "status");
+_Static_assert(MLKEMD__V1__STATUS__TOO_MANY_ITEMS == 12, "status");
 _Static_assert(MLKEMD__V1__STATUS__DENIED == 20, "status");
+_Static_assert(MLKEMD__V1__STATUS__EXPORT_DISABLED == 21, "status");
 _Static_assert(MLKEMD__V1__STATUS__BAD_LENGTH == 30, "status");
+_Static_assert(MLKEMD__V1__STATUS__BAD_SHARE == 31, "status");
+_Static_assert(MLKEMD__V1__STATUS__BAD_KEY == 32, "status");
+_Static_assert(MLKEMD__V1__STATUS__ALGORITHM_MISMATCH == 33, "status");
 _Static_assert(MLKEMD__V1__STATUS__ZERO_X25519 == 34, "status");
 _Static_assert(MLKEMD__V1__STATUS__KEY_NOT_FOUND == 40, "status");
+_Static_assert(MLKEMD__V1__STATUS__RESOURCE_EXHAUSTED == 50, "status");
+_Static_assert(MLKEMD__V1__STATUS__DEADLINE_EXCEEDED == 51, "status");
+_Static_assert(MLKEMD__V1__STATUS__DRAINING == 52, "status");
 _Static_assert(MLKEMD__V1__STATUS__CANCELLED == 53, "status");
 _Static_assert(MLKEMD__V1__STATUS__INTERNAL == 60, "status");
 _Static_assert(
