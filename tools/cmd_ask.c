@@ -6,20 +6,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "ctl.h"
 #include "json.h"
 #include "kem/kem.h"
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static int
 compare_times(const void *a, const void *b)
@@ -75,10 +65,10 @@ ctl_ping(struct ctl *ctl)
 	/* The first call connects and says Hello: it is not the time of a ping. */
 	error = mlkemclient_get_info(client, &info);
 	for (uint32_t i = 0; i < ctl->count && !error; i++) {
-		uint64_t start = now_ns();
+		uint64_t start = ctl_now_ns();
 
 		error = mlkemclient_ping(client);
-		times[i] = now_ns() - start;
+		times[i] = ctl_now_ns() - start;
 	}
 	if (error)
 		status = ctl_client_fail(ctl, client, error, "ping");

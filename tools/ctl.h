@@ -63,6 +63,9 @@ __attribute__((format(printf, 3, 4))) int ctl_fail(
 /* A remark on stderr that changes no status. */
 __attribute__((format(printf, 1, 2))) void ctl_note(const char *format, ...);
 
+/* CLOCK_MONOTONIC. */
+uint64_t ctl_now_ns(void);
+
 /*
  * client.c: a client for this command line. own_require forces require (ping, info,
  * demo). Returns 0, or the exit status after saying why.

@@ -29,8 +29,6 @@ struct demo {
 	uint64_t n_groups, n_group_items, pool_taken, pool_missed, connections;
 };
 
-uint64_t demo_now_ns(void);
-
 /*
  * demo_load() makes ctl->exchanges exchanges with ctl->in_flight at once and measures
  * them, then X25519 alone by OpenSSL's EVP interface. Every exchange is checked: two

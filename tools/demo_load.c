@@ -13,15 +13,6 @@
 #define X25519_ROUNDS  400
 #define REFILL_WAIT_MS 3000
 
-uint64_t
-demo_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* The buffers of one round of exchanges. */
 struct round {
 	struct mlkemclient_keygen_item keygen[MLKEMCLIENT_MAX_ITEMS];
@@ -174,10 +165,10 @@ static void
 wait_for_refill(struct demo *demo)
 {
 	struct mlkemclient_info info;
-	uint64_t until = demo_now_ns() + REFILL_WAIT_MS * 1000000ull;
+	uint64_t until = ctl_now_ns() + REFILL_WAIT_MS * 1000000ull;
 	unsigned last = 0;
 
-	while (demo_now_ns() < until) {
+	while (ctl_now_ns() < until) {
 		unsigned level;
 
 		poll(NULL, 0, 50);
@@ -206,21 +197,21 @@ x25519_exchange(EVP_PKEY_CTX *keygen, uint64_t ns[2])
 	EVP_PKEY_CTX *derive = NULL;
 	uint8_t secret[32];
 	size_t len = sizeof(secret);
-	uint64_t start = demo_now_ns();
+	uint64_t start = ctl_now_ns();
 	int rc = -1;
 
 	if (EVP_PKEY_generate(keygen, &a) <= 0)
 		goto out;
-	ns[0] = demo_now_ns() - start;
+	ns[0] = ctl_now_ns() - start;
 	if (EVP_PKEY_generate(keygen, &b) <= 0)
 		goto out;
-	start = demo_now_ns();
+	start = ctl_now_ns();
 	derive = EVP_PKEY_CTX_new_from_pkey(NULL, a, NULL);
 	if (!derive || EVP_PKEY_derive_init(derive) <= 0 ||
 	    EVP_PKEY_derive_set_peer(derive, b) <= 0 ||
 	    EVP_PKEY_derive(derive, secret, &len) <= 0)
 		goto out;
-	ns[1] = demo_now_ns() - start;
+	ns[1] = ctl_now_ns() - start;
 	rc = 0;
 out:
 	mlkemclient_wipe(secret, sizeof(secret));
@@ -275,10 +266,10 @@ demo_load(struct demo *demo)
 		return ctl_fail(demo->ctl, CTL_FAILED, "out of memory");
 	counted = read_counters(demo, &before, &pid) == 0;
 	cpu = cpu_ns(pid);
-	start = demo_now_ns();
+	start = ctl_now_ns();
 	status = exchange_all(demo, round);
 	demo->exchange_us =
-	    (double)(demo_now_ns() - start) / 1000 / demo->ctl->exchanges;
+	    (double)(ctl_now_ns() - start) / 1000 / demo->ctl->exchanges;
 	if (status)
 		goto out;
 	wait_for_refill(demo);
