@@ -246,7 +246,7 @@ pairs_make(struct keypool *pool, struct ring *ring, enum kem_alg alg, uint32_t n
 static int
 ephemerals_make(struct keypool *pool, struct ring *ring, uint32_t n)
 {
-	int r = kem_x25519_keygen(pool->kem, pool->fresh, n);
+	int r = kem_x25519_keygen(pool->kem, pool->fresh, n, pool->scratch);
 
 	for (uint32_t i = 0; r == 0 && i < n; i++) {
 		uint32_t slot = ring_slot(ring, ring->level + i);

@@ -9,7 +9,7 @@
 
 int
 hybrid_keygen(const struct kem *kem, struct kem_keygen_item *items,
-    const uint8_t *const *seeds, size_t n)
+    const uint8_t *const *seeds, size_t n, struct kem_scratch *scratch)
 {
 	const struct alg_half *half = alg_half(KEM_ALG_X25519MLKEM768);
 	struct x25519_public_item x[KEM_GROUP_MAX];
@@ -20,12 +20,12 @@ hybrid_keygen(const struct kem *kem, struct kem_keygen_item *items,
 		memcpy(items[i].secret + half->secret_bytes, seeds[i] + SEED_DZ_BYTES,
 		    X25519_KEY_BYTES);
 	}
-	return x25519_public(kem, x, n);
+	return x25519_public(kem, x, n, scratch);
 }
 
 int
 hybrid_encaps(const struct kem *kem, struct kem_encaps_item *const *items,
-    const struct kem_x25519 *const *ephemerals, size_t n)
+    const struct kem_x25519 *const *ephemerals, size_t n, struct kem_scratch *scratch)
 {
 	const struct alg_half *half = alg_half(KEM_ALG_X25519MLKEM768);
 	struct x25519_item x[KEM_GROUP_MAX];
@@ -39,7 +39,7 @@ hybrid_encaps(const struct kem *kem, struct kem_encaps_item *const *items,
 		memcpy(items[i]->ct + half->ct_bytes, ephemerals[i]->public_key,
 		    X25519_KEY_BYTES);
 	}
-	r = x25519_shared(kem, x, n);
+	r = x25519_shared(kem, x, n, scratch);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (x[i].is_zero)
 			items[i]->status = KEM_E_ZERO;
@@ -48,7 +48,8 @@ hybrid_encaps(const struct kem *kem, struct kem_encaps_item *const *items,
 }
 
 int
-hybrid_decaps(const struct kem *kem, struct kem_decaps_item *const *items, size_t n)
+hybrid_decaps(const struct kem *kem, struct kem_decaps_item *const *items, size_t n,
+    struct kem_scratch *scratch)
 {
 	const struct alg_half *half = alg_half(KEM_ALG_X25519MLKEM768);
 	struct x25519_item x[KEM_GROUP_MAX];
@@ -60,7 +61,7 @@ hybrid_decaps(const struct kem *kem, struct kem_decaps_item *const *items, size_
 		x[i].peer = items[i]->ct + half->ct_bytes;
 		x[i].shared = items[i]->shared->bytes + SHARED_HALF;
 	}
-	r = x25519_shared(kem, x, n);
+	r = x25519_shared(kem, x, n, scratch);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (x[i].is_zero)
 			items[i]->status = KEM_E_ZERO;

@@ -14,7 +14,7 @@
  * Returns 0, or KEM_FAIL_OPENSSL.
  */
 kem_must_check int hybrid_keygen(const struct kem *kem, struct kem_keygen_item *items,
-    const uint8_t *const *seeds, size_t n);
+    const uint8_t *const *seeds, size_t n, struct kem_scratch *scratch);
 
 /*
  * Write the X25519 halves of ct and shared. An all-zero result makes KEM_E_ZERO of the
@@ -22,8 +22,8 @@ kem_must_check int hybrid_keygen(const struct kem *kem, struct kem_keygen_item *
  */
 kem_must_check int hybrid_encaps(const struct kem *kem,
     struct kem_encaps_item *const *items, const struct kem_x25519 *const *ephemerals,
-    size_t n);
-kem_must_check int hybrid_decaps(
-    const struct kem *kem, struct kem_decaps_item *const *items, size_t n);
+    size_t n, struct kem_scratch *scratch);
+kem_must_check int hybrid_decaps(const struct kem *kem,
+    struct kem_decaps_item *const *items, size_t n, struct kem_scratch *scratch);
 
 #endif

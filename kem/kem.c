@@ -61,7 +61,7 @@ keygen_group(const struct kem *kem, enum kem_alg alg, struct kem_keygen_item *it
 	}
 	mlkem_keygen(kem->backend, half->set, front->item.keygen, n, kem_work(scratch));
 	if (half->is_hybrid)
-		r = hybrid_keygen(kem, items, seeds, n);
+		r = hybrid_keygen(kem, items, seeds, n, scratch);
 	return r;
 }
 
@@ -104,8 +104,9 @@ struct encaps_group {
  */
 static int
 encaps_draw(const struct kem *kem, bool is_hybrid, struct encaps_group *group,
-    struct kem_front *front)
+    struct kem_scratch *scratch)
 {
+	struct kem_front *front = kem_front(scratch);
 	struct x25519_public_item x[KEM_GROUP_MAX];
 	uint8_t *next = front->draw;
 	size_t n_pairs = 0;
@@ -132,7 +133,7 @@ encaps_draw(const struct kem *kem, bool is_hybrid, struct encaps_group *group,
 		return r;
 	for (size_t i = 0; i < n_pairs; i++)
 		memcpy(front->pair[i].private_key, x[i].private_key, X25519_KEY_BYTES);
-	return x25519_public(kem, x, n_pairs);
+	return x25519_public(kem, x, n_pairs, scratch);
 }
 
 /* Alg. 20 (Alg. 17 where m is given) for the gathered items. */
@@ -145,7 +146,7 @@ encaps_run(const struct kem *kem, enum kem_alg alg, struct encaps_group *group,
 	struct kem_encaps_item *item;
 	int r;
 
-	r = encaps_draw(kem, half->is_hybrid, group, front);
+	r = encaps_draw(kem, half->is_hybrid, group, scratch);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < group->n; i++) {
@@ -163,7 +164,8 @@ encaps_run(const struct kem *kem, enum kem_alg alg, struct encaps_group *group,
 	for (size_t i = 0; i < group->n; i++)
 		group->items[i]->status = front->item.encaps[i].status;
 	if (half->is_hybrid)
-		r = hybrid_encaps(kem, group->items, group->ephemerals, group->n);
+		r = hybrid_encaps(
+		    kem, group->items, group->ephemerals, group->n, scratch);
 	for (size_t i = 0; r == 0 && i < group->n; i++) {
 		if (group->items[i]->status != KEM_OK)
 			encaps_zero(alg, group->items[i]);
@@ -252,7 +254,7 @@ decaps_run(const struct kem *kem, enum kem_alg alg, struct decaps_group *group,
 	for (size_t i = 0; i < group->n; i++)
 		group->items[i]->status = front->item.decaps[i].status;
 	if (half->is_hybrid)
-		r = hybrid_decaps(kem, group->items, group->n);
+		r = hybrid_decaps(kem, group->items, group->n, scratch);
 	for (size_t i = 0; r == 0 && i < group->n; i++) {
 		if (group->items[i]->status != KEM_OK)
 			kem_wipe(group->items[i]->shared, sizeof(struct kem_shared));

@@ -233,8 +233,8 @@ kem_must_check int kem_pairwise_check(const struct kem *kem, enum kem_alg alg,
     const uint8_t *secret, const uint8_t *share, struct kem_scratch *scratch);
 
 /* n fresh X25519 key pairs, for the ephemeral side of the hybrid. As above. */
-kem_must_check int kem_x25519_keygen(
-    const struct kem *kem, struct kem_x25519 *pairs, size_t n);
+kem_must_check int kem_x25519_keygen(const struct kem *kem, struct kem_x25519 *pairs,
+    size_t n, struct kem_scratch *scratch);
 
 enum kem_hash { KEM_HASH_SHA256, KEM_HASH_SHA384 };
 #define KEM_HKDF_MAX(hash) (255u * ((hash) == KEM_HASH_SHA384 ? 48u : 32u))

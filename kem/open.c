@@ -113,7 +113,8 @@ kem_random(const struct kem *kem, uint8_t *out, size_t len)
  * needs a wipe; the second half of each draw is overwritten by the public key.
  */
 int
-kem_x25519_keygen(const struct kem *kem, struct kem_x25519 *pairs, size_t n)
+kem_x25519_keygen(const struct kem *kem, struct kem_x25519 *pairs, size_t n,
+    struct kem_scratch *scratch)
 {
 	struct x25519_public_item items[KEM_GROUP_MAX];
 	size_t n_group;
@@ -128,7 +129,7 @@ kem_x25519_keygen(const struct kem *kem, struct kem_x25519 *pairs, size_t n)
 		r = random_fill(
 		    kem->random, (uint8_t *)&pairs[first], n_group * sizeof(pairs[0]));
 		if (r == 0)
-			r = x25519_public(kem, items, n_group);
+			r = x25519_public(kem, items, n_group, scratch);
 	}
 	if (r < 0)
 		kem_wipe(pairs, n * sizeof(pairs[0]));

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "x25519.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
+#include "arch/backend.h"
 #include "context.h"
 #include "wipe.h"
 
@@ -71,8 +73,8 @@ public_one(EVP_PKEY_CTX *loader, const uint8_t *private_key, uint8_t *public_key
 	return r;
 }
 
-int
-x25519_public(const struct kem *kem, struct x25519_public_item *items, size_t n)
+static int
+openssl_public(const struct kem *kem, struct x25519_public_item *items, size_t n)
 {
 	EVP_PKEY_CTX *loader;
 	int r;
@@ -84,7 +86,6 @@ x25519_public(const struct kem *kem, struct x25519_public_item *items, size_t n)
 		r = public_one(loader, items[i].private_key, items[i].public_key);
 	EVP_PKEY_CTX_free(loader);
 	ERR_pop_to_mark();
-	libcrypto_stack_wipe();
 	return r;
 }
 
@@ -135,8 +136,8 @@ out:
 	return r;
 }
 
-int
-x25519_shared(const struct kem *kem, struct x25519_item *items, size_t n)
+static int
+openssl_shared(const struct kem *kem, struct x25519_item *items, size_t n)
 {
 	EVP_PKEY_CTX *loader;
 	int r;
@@ -148,6 +149,87 @@ x25519_shared(const struct kem *kem, struct x25519_item *items, size_t n)
 		r = shared_one(kem, loader, &items[i]);
 	EVP_PKEY_CTX_free(loader);
 	ERR_pop_to_mark();
+	return r;
+}
+
+/* One call of the kernels: lanes that no item fills work on item 0 and waste it. */
+struct lanes {
+	_Alignas(64) uint8_t work[X25519_WORK_BYTES];
+	uint8_t waste[X25519_LANES][X25519_BYTES];
+};
+
+_Static_assert(sizeof(struct lanes) <= MLKEM_WORK_BYTES, "work of the group");
+_Static_assert(X25519_LANES >= KEM_GROUP_MAX, "a group is one call");
+
+static void
+lanes_public(const struct backend *backend, struct x25519_public_item *items, size_t n,
+    struct lanes *lanes)
+{
+	const uint8_t *key[X25519_LANES];
+	uint8_t *out[X25519_LANES];
+
+	for (size_t i = 0; i < X25519_LANES; i++) {
+		key[i] = items[i < n ? i : 0].private_key;
+		out[i] = i < n ? items[i].public_key : lanes->waste[i];
+	}
+	backend->x25519_base8(out, key, lanes->work);
+	kem_wipe(lanes->waste, sizeof(lanes->waste));
+}
+
+static void
+lanes_shared(const struct backend *backend, struct x25519_item *items, size_t n,
+    struct lanes *lanes)
+{
+	const uint8_t *key[X25519_LANES], *peer[X25519_LANES];
+	uint8_t *out[X25519_LANES];
+	unsigned zeros;
+
+	for (size_t i = 0; i < X25519_LANES; i++) {
+		key[i] = items[i < n ? i : 0].private_key;
+		peer[i] = items[i < n ? i : 0].peer;
+		out[i] = i < n ? items[i].shared : lanes->waste[i];
+	}
+	zeros = backend->x25519_shared8(out, key, peer, lanes->work);
+	for (size_t i = 0; i < n; i++)
+		items[i].is_zero = (zeros >> i) & 1;
+	kem_wipe(lanes->waste, sizeof(lanes->waste));
+}
+
+/*
+ * Lanes are taken wherever a backend has them, for a lone item too. Measured on a Zen 4
+ * (gcc 12, OpenSSL 3.0): one call of the comb 9.3 us against 36.7 us for one public key,
+ * one of the ladder 36.5 us against 38.2 us for one secret.
+ */
+int
+x25519_public(const struct kem *kem, struct x25519_public_item *items, size_t n,
+    struct kem_scratch *scratch)
+{
+	int r = 0;
+
+	assert(n <= KEM_GROUP_MAX);
+	if (n == 0)
+		return 0;
+	if (kem->backend->x25519_base8)
+		lanes_public(kem->backend, items, n, (struct lanes *)kem_work(scratch));
+	else
+		r = openssl_public(kem, items, n);
+	libcrypto_stack_wipe();
+	return r;
+}
+
+int
+x25519_shared(const struct kem *kem, struct x25519_item *items, size_t n,
+    struct kem_scratch *scratch)
+{
+	int r = 0;
+
+	assert(n <= KEM_GROUP_MAX);
+	if (n == 0)
+		return 0;
+	if (kem->backend->x25519_shared8)
+		lanes_shared(kem->backend, items, n, (struct lanes *)kem_work(scratch));
+	else
+		r = openssl_shared(kem, items, n);
 	libcrypto_stack_wipe();
 	return r;
 }

@@ -31,6 +31,8 @@
 #define MLKEM_Q           3329
 #define BACKEND_LANES_MAX 8
 #define KECCAK_WORDS      25
+#define X25519_LANES      8
+#define X25519_WORK_BYTES 1536
 
 /* The d of Compress_d and Decompress_d (FIPS 203 4.2.1) that ML-KEM uses. */
 enum compress {
@@ -133,6 +135,22 @@ struct backend {
 	/* len bytes of a where mask is all ones, of b where it is 0; out may be a or b. */
 	void (*select)(uint8_t *out, const uint8_t *a, const uint8_t *b, size_t len,
 	    uint64_t mask);
+
+	/*
+	 * X25519 (RFC 7748 section 5) for X25519_LANES keys at once; NULL in backends that
+	 * leave it to libcrypto. All lanes are worked: those that nobody wants point at any
+	 * 32 readable bytes and at outputs to be thrown away. Keys are clamped here, peers
+	 * are any 32 bytes, an output may be an input, alignment is any. work is
+	 * X25519_WORK_BYTES, 64-byte aligned, and wiped before the return.
+	 *
+	 * base8: out = X25519(key, 9). shared8: out = X25519(key, peer); returns the mask of
+	 * lanes whose result is all zero (6.1).
+	 */
+	void (*x25519_base8)(uint8_t *const out[X25519_LANES],
+	    const uint8_t *const key[X25519_LANES], uint8_t *work);
+	unsigned (*x25519_shared8)(uint8_t *const out[X25519_LANES],
+	    const uint8_t *const key[X25519_LANES],
+	    const uint8_t *const peer[X25519_LANES], uint8_t *work);
 };
 
 extern const struct backend backend_generic;

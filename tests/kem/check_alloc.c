@@ -13,6 +13,7 @@
 
 #include <openssl/crypto.h>
 
+#include "kem/arch/backend.h"
 #include "kem/x25519.h"
 #include "tests/kem/kemtest.h"
 
@@ -116,7 +117,7 @@ static int
 run_x25519(enum kem_alg alg)
 {
 	(void)alg;
-	return kem_x25519_keygen(test_kem(), pairs, N);
+	return kem_x25519_keygen(test_kem(), pairs, N, test_scratch());
 }
 
 static int
@@ -234,7 +235,11 @@ START_TEST(test_operation)
 	}
 	ck_assert_int_eq(r, 0);
 	operations[_i].check(true);
-	ck_assert_int_gt(n, 3);
+	/* X25519 in lanes allocates nothing; OpenSSL's does, and its HKDF. */
+	if (test_backend()->x25519_base8 && operations[_i].check != assert_hkdf)
+		ck_assert_int_eq(n, 0);
+	else
+		ck_assert_int_gt(n, 3);
 	printf("%s: %ld allocations, each one failed\n", operations[_i].name, n);
 }
 END_TEST

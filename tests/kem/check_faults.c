@@ -70,7 +70,8 @@ START_TEST(test_rng_fail)
 	memset(pairs, 0x66, sizeof(pairs));
 	ck_assert_int_eq(kem_random(test_kem(), out, sizeof(out)), KEM_FAIL_RNG);
 	ck_assert(test_is_zero(out, sizeof(out)));
-	ck_assert_int_eq(kem_x25519_keygen(test_kem(), pairs, N), KEM_FAIL_RNG);
+	ck_assert_int_eq(
+	    kem_x25519_keygen(test_kem(), pairs, N, test_scratch()), KEM_FAIL_RNG);
 	ck_assert(test_is_zero(pairs, sizeof(pairs)));
 	ck_assert_int_eq(
 	    kem_encaps(test_kem(), alg, encaps, N, test_scratch()), KEM_FAIL_RNG);

@@ -34,7 +34,7 @@ x25519_plain(uint8_t out[32], const uint8_t *private_key, const uint8_t *peer)
 	struct x25519_item item = {
 	    .private_key = private_key, .peer = peer, .shared = out};
 
-	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1), 0);
+	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1, test_scratch()), 0);
 }
 
 /* ek || x, ct || x, mlkem || x25519, each half as the parts alone give it. */
@@ -66,7 +66,7 @@ START_TEST(test_layout)
 
 	ck_assert_mem_eq(items[0].share, plain.share, 1184);
 	x.private_key = items[0].seed + 64;
-	ck_assert_int_eq(x25519_public(test_kem(), &x, 1), 0);
+	ck_assert_int_eq(x25519_public(test_kem(), &x, 1, test_scratch()), 0);
 	ck_assert_mem_eq(items[0].share + 1184, x_pub, 32);
 	ck_assert_mem_eq(items[0].secret, plain.secret, 1216);
 	ck_assert_mem_eq(items[0].secret + 1216, items[0].seed + 64, 32);
@@ -111,7 +111,7 @@ START_TEST(test_composed)
 	test_hex(item.seed, 96, seed);
 	test_hex(m[0], 32, m_hex);
 	test_hex(item.ephemeral.private_key, 32, server_key);
-	ck_assert_int_eq(x25519_public(test_kem(), &x, 1), 0);
+	ck_assert_int_eq(x25519_public(test_kem(), &x, 1, test_scratch()), 0);
 	k = test_keygen_item(&item, &item);
 	e = test_encaps_item(&item, &item);
 	d = test_decaps_item(&item, &item);

@@ -11,6 +11,7 @@
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 
+#include "kem/arch/backend.h"
 #include "tests/kem/kemtest.h"
 
 enum call {
@@ -149,7 +150,7 @@ decaps_is_zero(void)
 static int
 run_x25519(void)
 {
-	return kem_x25519_keygen(test_kem(), pairs, N);
+	return kem_x25519_keygen(test_kem(), pairs, N, test_scratch());
 }
 
 static bool
@@ -226,12 +227,29 @@ break_call(int op, enum call call, int with, unsigned after)
 	    operations[op].name, (int)call);
 }
 
+/* With X25519 in lanes none of OpenSSL's X25519 is called. */
+static void
+leave_call(int op, enum call call)
+{
+	answer = 0;
+	n_broken = 0;
+	n_before = 0;
+	broken = call;
+	ck_assert_int_eq(operations[op].run(), 0);
+	broken = NO_CALL;
+	ck_assert_uint_eq(n_broken, 0);
+}
+
 START_TEST(test_answers)
 {
 	prepare();
 	for (int call = 0; call < N_CALLS; call++) {
 		if (!(operations[_i].calls >> call & 1))
 			continue;
+		if (test_backend()->x25519_base8 && call <= CALL_DERIVE) {
+			leave_call(_i, (enum call)call);
+			continue;
+		}
 		for (int with = 0; with >= -2; with--) {
 			break_call(_i, (enum call)call, with, 0);
 			if (call == CALL_FROMDATA)

@@ -82,7 +82,7 @@ static int
 run_x25519(enum kem_alg alg, size_t n)
 {
 	(void)alg;
-	return kem_x25519_keygen(test_kem(), pairs, n);
+	return kem_x25519_keygen(test_kem(), pairs, n, test_scratch());
 }
 
 static int

@@ -16,7 +16,7 @@ shared_hex(uint8_t out[32], bool *is_zerop, const char *scalar, const char *u)
 
 	test_hex(private_key, 32, scalar);
 	test_hex(peer, 32, u);
-	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1), 0);
+	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1, test_scratch()), 0);
 	*is_zerop = item.is_zero;
 }
 
@@ -58,7 +58,7 @@ START_TEST(test_rfc7748_exchange)
 
 	test_hex(alice, 32, ALICE);
 	test_hex(expected, 32, ALICE_PUBLIC);
-	ck_assert_int_eq(x25519_public(test_kem(), &item, 1), 0);
+	ck_assert_int_eq(x25519_public(test_kem(), &item, 1, test_scratch()), 0);
 	ck_assert_mem_eq(public_key, expected, 32);
 	test_hex(expected, 32, SHARED);
 	shared_hex(out, &is_zero, ALICE, BOB_PUBLIC);
@@ -75,7 +75,8 @@ START_TEST(test_rfc7748_iterated)
 	struct x25519_item item = {.private_key = k, .peer = u, .shared = out};
 
 	for (int i = 1; i <= 1000; i++) {
-		ck_assert_int_eq(x25519_shared(test_kem(), &item, 1), 0);
+		ck_assert_int_eq(
+		    x25519_shared(test_kem(), &item, 1, test_scratch()), 0);
 		memcpy(u, k, 32);
 		memcpy(k, out, 32);
 		if (i == 1) {
@@ -129,7 +130,8 @@ START_TEST(test_zero_in_a_group)
 			items[i] = (struct x25519_item){.private_key = alice,
 			    .peer = i == bad ? zero : bob,
 			    .shared = out[i]};
-		ck_assert_int_eq(x25519_shared(test_kem(), items, 8), 0);
+		ck_assert_int_eq(
+		    x25519_shared(test_kem(), items, 8, test_scratch()), 0);
 		for (size_t i = 0; i < 8; i++) {
 			ck_assert_int_eq(items[i].is_zero, i == bad);
 			ck_assert_mem_eq(out[i], i == bad ? zero : expected, 32);
@@ -172,10 +174,10 @@ START_TEST(test_public_half_is_not_used)
 	test_hex(expected, 32, SHARED);
 	memset(wrong, 0x11, sizeof(wrong));
 	item.public_key = wrong;
-	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1), 0);
+	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1, test_scratch()), 0);
 	ck_assert_mem_eq(out, expected, 32);
 	item.public_key = bob;
-	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1), 0);
+	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1, test_scratch()), 0);
 	ck_assert_mem_eq(out, expected, 32);
 }
 END_TEST
@@ -188,12 +190,14 @@ START_TEST(test_keygen)
 
 	for (size_t c = 0; c < 6; c++) {
 		memset(pairs, 0x77, sizeof(pairs));
-		ck_assert_int_eq(kem_x25519_keygen(test_kem(), pairs, counts[c]), 0);
+		ck_assert_int_eq(
+		    kem_x25519_keygen(test_kem(), pairs, counts[c], test_scratch()), 0);
 		for (size_t i = 0; i < counts[c]; i++) {
 			struct x25519_public_item item = {
 			    pairs[i].private_key, public_key};
 
-			ck_assert_int_eq(x25519_public(test_kem(), &item, 1), 0);
+			ck_assert_int_eq(
+			    x25519_public(test_kem(), &item, 1, test_scratch()), 0);
 			ck_assert_mem_eq(public_key, pairs[i].public_key, 32);
 			for (size_t j = 0; j < i; j++)
 				ck_assert_mem_ne(&pairs[i], &pairs[j], 32);

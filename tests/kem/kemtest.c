@@ -284,7 +284,7 @@ test_item_make(struct test_item *item, enum kem_alg alg, struct test_stream *str
 	test_stream_fill(stream, item->seed, sizeof(item->seed));
 	test_stream_fill(stream, item->m, sizeof(item->m));
 	test_stream_fill(stream, item->ephemeral.private_key, 32);
-	ck_assert_int_eq(x25519_public(kem, &x, 1), 0);
+	ck_assert_int_eq(x25519_public(kem, &x, 1, scratch), 0);
 	keygen = test_keygen_item(item, item);
 	ck_assert_int_eq(kem_keygen(kem, alg, &keygen, 1, scratch), 0);
 	ck_assert_int_eq(keygen.status, KEM_OK);

@@ -246,8 +246,8 @@ x25519_halves(struct json_object *test)
 	struct x25519_item item = {
 	    .private_key = client.p, .peer = public_key, .shared = shared};
 
-	ck_assert_int_eq(x25519_public(test_kem(), &p, 1), 0);
-	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1), 0);
+	ck_assert_int_eq(x25519_public(test_kem(), &p, 1, test_scratch()), 0);
+	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1, test_scratch()), 0);
 	ck_assert_mem_eq(shared, json_bytes(test, "ecdh_shared_secret").p, 32);
 }
 

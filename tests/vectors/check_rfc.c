@@ -53,7 +53,7 @@ x25519(struct bytes scalar, struct bytes u)
 
 	ck_assert_uint_eq(scalar.len, 32);
 	ck_assert_uint_eq(u.len, 32);
-	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1), 0);
+	ck_assert_int_eq(x25519_shared(test_kem(), &item, 1, test_scratch()), 0);
 	return out;
 }
 
@@ -67,7 +67,7 @@ exchange_check(struct json_object *test)
 	struct x25519_public_item items[2] = {{alice.p, out[0]}, {bob.p, out[1]}};
 
 	json_only(test, "alice_sk alice_pk bob_sk bob_pk shared");
-	ck_assert_int_eq(x25519_public(test_kem(), items, 2), 0);
+	ck_assert_int_eq(x25519_public(test_kem(), items, 2, test_scratch()), 0);
 	ck_assert_mem_eq(out[0], json_bytes(test, "alice_pk").p, 32);
 	ck_assert_mem_eq(out[1], json_bytes(test, "bob_pk").p, 32);
 	ck_assert_mem_eq(x25519(alice, json_bytes(test, "bob_pk")).p, shared.p, 32);

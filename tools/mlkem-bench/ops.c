@@ -211,7 +211,7 @@ run_base(void *ctx, uint64_t n)
 		for (; r == 0 && first < end; first += n_group) {
 			n_group =
 			    end - first < KEM_GROUP_MAX ? end - first : KEM_GROUP_MAX;
-			r = x25519_public(f->kem, &f->base[first], n_group);
+			r = x25519_public(f->kem, &f->base[first], n_group, f->scratch);
 		}
 	}
 	return r;
@@ -230,7 +230,8 @@ run_derive(void *ctx, uint64_t n)
 		for (; r == 0 && first < end; first += n_group) {
 			n_group =
 			    end - first < KEM_GROUP_MAX ? end - first : KEM_GROUP_MAX;
-			r = x25519_shared(f->kem, &f->derive[first], n_group);
+			r = x25519_shared(
+			    f->kem, &f->derive[first], n_group, f->scratch);
 		}
 	}
 	return r;

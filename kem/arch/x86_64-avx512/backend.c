@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "avx512.h"
+#include "x25519.h"
 
 const struct backend backend_avx512 = {
     .name = "avx512",
@@ -38,4 +39,6 @@ const struct backend backend_avx512 = {
     .check12 = check12_avx512,
     .compare = compare_avx512,
     .select = select_avx512,
+    .x25519_base8 = x25519_base8_avx512,
+    .x25519_shared8 = x25519_shared8_avx512,
 };

@@ -17,8 +17,7 @@
 
 #include <stdint.h>
 
-#define X25519_LANES      8
-#define X25519_WORK_BYTES 1536
+#include "../backend.h"
 
 /* out[lane] = X25519(private_key[lane], 9) */
 void x25519_base8_avx512(uint8_t *const out[X25519_LANES],
