@@ -131,7 +131,7 @@ plain=(--elsewhere 'test-hooks=true')
 if [ "$length" = quick ]; then
 	build gcc gcc
 	run gcc --suite unit --suite fuzz "${plain[@]}" \
-		--skip 'accumulated|kem-kem-|kem-alloc|client-(answers|wipe|fork|connect)'
+		--skip 'accumulated|kem-batch-|kem-alloc|client-(answers|wipe|fork|connect)'
 	run gcc --suite integration "${plain[@]}" \
 		--only 'exchange|inputs|frames|access|unprivileged|mlkemctl-local'
 	report
