@@ -61,7 +61,17 @@ lane_start(struct lane *lane, struct stream_job *job, uint8_t *head)
 	assert(lane->stream.head_len <= STREAM_HEAD_MAX);
 }
 
-/* Give idle lanes the streams that wait. Returns the lanes that got one. */
+static unsigned
+highest(unsigned mask)
+{
+	return 31 - (unsigned)__builtin_clz(mask);
+}
+
+/*
+ * Give idle lanes the streams that wait: short ones the upper lanes and long ones the
+ * lower, so that those that are left over at last share one half, and a backend that can
+ * works no more than that. Returns the lanes that got one.
+ */
 static unsigned
 sponge_start(struct sponge *sponge)
 {
@@ -69,14 +79,17 @@ sponge_start(struct sponge *sponge)
 	unsigned idle = ((1u << sponge->backend->lanes) - 1) & ~sponge->busy;
 	unsigned fresh = 0;
 
-	for (; idle != 0; idle &= idle - 1) {
+	while (idle != 0) {
+		unsigned i;
+
 		while (job != NULL && job->next == job->limit)
 			job = job->behind;
 		if (job == NULL)
 			break;
-		lane_start(
-		    &sponge->lane[lowest(idle)], job, sponge->block[lowest(idle)]);
-		fresh |= idle & -idle;
+		i = job->kind->is_short ? highest(idle) : lowest(idle);
+		lane_start(&sponge->lane[i], job, sponge->block[i]);
+		fresh |= 1u << i;
+		idle &= ~(1u << i);
 	}
 	sponge->busy |= fresh;
 	sponge->absorbing |= fresh;

@@ -53,6 +53,7 @@ struct stream {
 struct stream_kind {
 	uint8_t rate_words;
 	uint8_t suffix;
+	bool is_short; /* a block or two, all in all */
 	void (*start)(void *ctx, unsigned index, struct stream *stream);
 	bool (*take)(
 	    void *ctx, void *to, unsigned *progress, const uint8_t *bytes, size_t len);

@@ -82,9 +82,9 @@ hash_take(void *ctx, void *to, unsigned *progress, const uint8_t *bytes, size_t 
 }
 
 static const struct stream_kind hash_kinds[] = {
-    [HASH_G] = {SHA3_512_WORDS, SHA3_SUFFIX, hash_start, hash_take},
-    [HASH_H] = {SHA3_256_WORDS, SHA3_SUFFIX, hash_start, hash_take},
-    [HASH_J] = {SHAKE256_WORDS, SHAKE_SUFFIX, hash_start, hash_take},
+    [HASH_G] = {SHA3_512_WORDS, SHA3_SUFFIX, true, hash_start, hash_take},
+    [HASH_H] = {SHA3_256_WORDS, SHA3_SUFFIX, false, hash_start, hash_take},
+    [HASH_J] = {SHAKE256_WORDS, SHAKE_SUFFIX, false, hash_start, hash_take},
 };
 
 static void

@@ -145,6 +145,7 @@ noise_take(void *ctx, void *to, unsigned *progress, const uint8_t *bytes, size_t
 static const struct stream_kind noise_kind = {
     .rate_words = SHAKE256_WORDS,
     .suffix = SHAKE_SUFFIX,
+    .is_short = true,
     .start = noise_start,
     .take = noise_take,
 };
