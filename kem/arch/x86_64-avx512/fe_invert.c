@@ -56,7 +56,7 @@ steps(struct matrix *m, int64_t minus, uint64_t f, uint64_t g)
 
 	for (unsigned i = 0; i < BATCH_STEPS; i++) {
 		uint64_t is_odd = ct_mask_bit(g);
-		uint64_t is_swap = ct_barrier(is_odd & (uint64_t)(minus >> 63));
+		uint64_t is_swap = is_odd & ct_mask_bit((uint64_t)minus >> 63);
 
 		g += negate_if(f, is_swap) & is_odd;
 		q += negate_if(u, is_swap) & is_odd;
