@@ -50,18 +50,26 @@ START_TEST(test_by_environment)
 }
 END_TEST
 
-/* All members behind `lanes` are pointers to functions. */
+/*
+ * All members behind `lanes` are pointers to functions; the two of X25519 are there or
+ * not, but both.
+ */
 static unsigned
 holes(const struct backend *backend)
 {
 	const size_t first = offsetof(struct backend, keccak);
+	const size_t last = offsetof(struct backend, x25519_base8);
 	unsigned n = 0;
 
 	_Static_assert((sizeof(struct backend) - offsetof(struct backend, keccak)) %
 			       sizeof(void *) ==
 			   0,
 	    "pointers only");
-	for (size_t at = first; at < sizeof *backend; at += sizeof(void *)) {
+	_Static_assert(offsetof(struct backend, x25519_base8) + 2 * sizeof(void *) ==
+			   sizeof(struct backend),
+	    "X25519 comes last");
+	n += (backend->x25519_base8 == NULL) != (backend->x25519_shared8 == NULL);
+	for (size_t at = first; at < last; at += sizeof(void *)) {
 		void *pointer;
 
 		memcpy(&pointer, (const char *)backend + at, sizeof pointer);
@@ -81,6 +89,10 @@ START_TEST(test_table)
 	bad.decompress[COMPRESS_11] = NULL;
 	bad.select = NULL;
 	ck_assert_uint_eq(holes(&bad), 2);
+	bad = backend_generic;
+	bad.x25519_base8 =
+	    (void (*)(uint8_t *const *, const uint8_t *const *, uint8_t *))(uintptr_t)1;
+	ck_assert_uint_eq(holes(&bad), 1);
 }
 END_TEST
 
