@@ -64,7 +64,10 @@ def test_every_kernel_of_a_backend_has_a_row():
     kernels = re.findall(r"\(\*(\w+)[\[)]", body)
     assert len(kernels) > 15
     ops = {row.split("/")[0].replace("-", "_") for row in listed()}
+    # X25519 is measured as the operation that it is, by lanes or by OpenSSL.
+    operations = {"x25519_base8": "x25519_base", "x25519_shared8": "x25519_derive"}
     for kernel in kernels:
+        kernel = operations.get(kernel, kernel)
         assert any(op.startswith(kernel) for op in ops), kernel
     # the control: a kernel that is not there is missed
     assert not any(op.startswith("no_such_kernel") for op in ops)
