@@ -436,11 +436,14 @@ END_TEST
 /* A wrong constant in the product itself, where there are hooks to plant it. */
 START_TEST(test_wrong_zeta)
 {
-	char name[32];
+	const char *name = NULL;
 
-	if (!test_has_hooks() || strncmp(test_backend()->name, "avx", 3) != 0)
+	if (strcmp(test_backend()->name, "avx2") == 0)
+		name = "avx2-wrong-zeta";
+	else if (strcmp(test_backend()->name, "avx512") == 0)
+		name = "avx512-wrong-zeta";
+	if (!test_has_hooks() || name == NULL)
 		return;
-	snprintf(name, sizeof name, "%s-wrong-zeta", test_backend()->name);
 	ck_assert_int_eq(setenv("MLKEMD_FAULT", name, 1), 0);
 	ck_assert_uint_gt(transforms_differ(test_backend()), 0);
 	unsetenv("MLKEMD_FAULT");
