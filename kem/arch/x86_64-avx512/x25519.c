@@ -221,7 +221,7 @@ static inline __mmask8
 bit_mask(const __m512i w[4], unsigned bit)
 {
 	return _mm512_test_epi64_mask(
-	    w[bit / 64], _mm512_set1_epi64(INT64_C(1) << bit % 64));
+	    w[bit / 64], _mm512_set1_epi64((int64_t)(UINT64_C(1) << bit % 64)));
 }
 
 /* The point (u : 1) */
