@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 import sys
+import time
 
 sys.path.insert(0, os.environ["MLKEMD_PROTO_DIR"])
 
@@ -59,7 +60,7 @@ class Peer:
     def __init__(self, path, name="python peer", hello=True, timeout=20.0):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
-        self.socket.connect(path)
+        self.connect(path, timeout)
         self.buffer = bytearray()
         self.next_id = 1
         self.welcome = None
@@ -67,6 +68,17 @@ class Peer:
             answer = self.hello(name)
             assert answer.status == pb.OK, answer
             self.welcome = answer.hello
+
+    def connect(self, path, timeout):
+        """A full backlog says EAGAIN at once, and that is not the end."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                return self.socket.connect(path)
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
 
     def __enter__(self):
         return self
