@@ -133,8 +133,8 @@ apply_mod_p(const struct matrix *m, struct integer *a, struct integer *b)
 		} else {
 			if (i == LIMBS - 1) {
 				/* 2^255 is 2^7 there */
-				x += (wide)k << 7;
-				y += (wide)l << 7;
+				x += (wide)k * 128;
+				y += (wide)l * 128;
 			}
 			a->limb[i - 1] = (int64_t)x & LIMB_MASK;
 			b->limb[i - 1] = (int64_t)y & LIMB_MASK;
