@@ -9,11 +9,11 @@ BUILD_PACKAGES=(
 	libssl-dev libevent-dev libprotobuf-c-dev protobuf-c-compiler
 )
 # clang for a second opinion, the sanitizers and libFuzzer; Check and json-c for the unit
-# and vector suites; Python for the peer that is written from mlkemd.proto alone.
+# and vector suites; valgrind for what follows secrets; Python for the peer that is written from mlkemd.proto alone.
 TEST_PACKAGES=(
 	clang libclang-rt-dev llvm check libjson-c-dev
 	protobuf-compiler python3 python3-pytest python3-protobuf
-	util-linux procps
+	util-linux procps binutils valgrind libc6-dbg mandoc shellcheck
 )
 # Only .ci/run: the versions are pinned, since another one formats otherwise.
 LINT_PACKAGES=(clang-format-14 clang-tidy-14 cppcheck shellcheck)
