@@ -9,7 +9,8 @@ BUILD_PACKAGES=(
 	libssl-dev libevent-dev libprotobuf-c-dev protobuf-c-compiler
 )
 # clang for a second opinion, the sanitizers and libFuzzer; Check and json-c for the unit
-# and vector suites; valgrind for what follows secrets; Python for the peer that is written from mlkemd.proto alone.
+# and vector suites; valgrind follows secrets; Python for the peer that is written from
+# mlkemd.proto alone; mandoc and shellcheck read the documents and scripts.
 TEST_PACKAGES=(
 	clang libclang-rt-dev llvm check libjson-c-dev
 	protobuf-compiler python3 python3-pytest python3-protobuf
