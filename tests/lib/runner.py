@@ -240,10 +240,15 @@ def planted_from_outside(args, build, tests, fault, name, cases):
     log, junit = build / "test-logs" / f"{stem}.log", build / "test-logs" / f"{stem}.xml"
     junit.unlink(missing_ok=True)
     env = {"MLKEMD_FAULT": fault}
-    status, text, _ = run_program(build, tests[name], log, junit, env,
-                                  args.timeout_scale, cases)
-    out = judge(name, status, text, junit)
-    caught = bool(out.failed) and status != SKIPPED and isinstance(status, int)
+    status, _, _ = run_program(build, tests[name], log, junit, env,
+                               args.timeout_scale, cases)
+    # Cases that failed are evidence; a program that ran none, or hung, is not.
+    out = Outcome()
+    if junit.exists():
+        count_junit(junit, out)
+    if not out.failed and out.skipped:
+        return None, out.skipped[0][1]
+    caught = bool(out.failed) and isinstance(status, int)
     return caught, f"{len(out.failed)} cases failed" if caught else f"status {status}"
 
 
