@@ -125,8 +125,9 @@ mkdir -p "$top"
 : >"$results"
 packages
 
-# What needs a build with hooks runs in one, and is not called skipped elsewhere.
-plain=(--elsewhere 'test-hooks=true')
+# What needs a build with hooks, or one without a sanitizer, runs in that build and is not
+# called skipped in the others.
+plain=(--elsewhere 'test-hooks=true|sanitizer')
 
 if [ "$length" = quick ]; then
 	build gcc gcc
@@ -166,14 +167,14 @@ export TSAN_OPTIONS=halt_on_error=0:second_deadlock_stack=1
 sanitizer=(-Db_lundef=false -Doptimization=1 -Dtest-hooks=true)
 build asan clang -Db_sanitize=address,undefined "${sanitizer[@]}"
 run asan --suite unit --suite vectors --suite fuzz --timeout-scale 5 \
-	--env MLKEMD_SANITIZER=address --skip 'accumulated|residue'
-run asan --suite integration --timeout-scale 5 --env MLKEMD_SANITIZER=address \
+	--env MLKEMD_SANITIZER=address "${plain[@]}" --skip 'accumulated|residue'
+run asan --suite integration --timeout-scale 5 --env MLKEMD_SANITIZER=address "${plain[@]}" \
 	--skip 'wiping|fairness'
 
 # Races: whatever has threads.
 build tsan clang -Db_sanitize=thread "${sanitizer[@]}"
-run tsan --suite unit --suite fuzz --timeout-scale 5 --env MLKEMD_SANITIZER=thread \
-	--only 'daemon|client|kem-random|kem-dispatch|fuzz-conn'
-run tsan --suite integration --timeout-scale 8 --env MLKEMD_SANITIZER=thread \
+run tsan --suite unit --suite fuzz --timeout-scale 5 --env MLKEMD_SANITIZER=thread "${plain[@]}" \
+	--only 'sanitizer|daemon|client|kem-random|kem-dispatch|fuzz-conn'
+run tsan --suite integration --timeout-scale 8 --env MLKEMD_SANITIZER=thread "${plain[@]}" \
 	--only 'exchange|frames|lifecycle|access|shards'
 report
