@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "log.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,12 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kem/fault.h"
+
 #define LINE_BYTES     1024
 #define LIMIT_SLOTS    64 /* more than there are event names */
 #define LIMIT_FIRST_MS 1000u
 #define LIMIT_LAST_MS  32000u
 
 static _Atomic int log_level = LOG_INFO;
+
+static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t n_lost; /* lines since the last one written; under write_lock */
 
 /*
  * When an event's line last passed, how long the next one has to wait, and how many did
@@ -57,23 +64,49 @@ log_escape(char *out, size_t size, const char *text)
 	return used;
 }
 
+static size_t
+log_count(char *out, uint64_t n, const char *what)
+{
+	if (n == 0)
+		return 0;
+	return (size_t)snprintf(out, 48, " (%llu %s)", (unsigned long long)n, what);
+}
+
+/*
+ * A reader that has stopped must not stop the daemon: a line for which there is no room
+ * is counted and left out. A pipe that polls writable takes a page, which is more than
+ * a line, as long as nobody else of this process writes in between.
+ */
+static bool
+stderr_has_room(void)
+{
+	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	return fault("log-blocks") ||
+	       (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT));
+}
+
 static void
 log_write(int level, const char *event, uint64_t n_suppressed, const char *format,
     va_list args)
 {
-	char text[LINE_BYTES], line[LINE_BYTES + 128];
+	char text[LINE_BYTES], line[LINE_BYTES + 192];
 	size_t used;
 
 	vsnprintf(text, sizeof(text), format, args);
 	used = (size_t)snprintf(line, 64, "<%d>%s: ", level, event);
 	used += log_escape(line + used, LINE_BYTES, text);
-	if (n_suppressed)
-		used += (size_t)snprintf(line + used, 48, " (%llu more like this)",
-		    (unsigned long long)n_suppressed);
-	line[used++] = '\n';
-	/* A log that can't be written has nowhere to say so. */
-	if (write(STDERR_FILENO, line, used) < 0)
-		return;
+	used += log_count(line + used, n_suppressed, "more like this");
+	pthread_mutex_lock(&write_lock);
+	if (stderr_has_room()) {
+		used += log_count(line + used, n_lost, "lines lost before this");
+		line[used++] = '\n';
+		/* A log that can't be written has nowhere to say so but later. */
+		n_lost = write(STDERR_FILENO, line, used) < 0 ? n_lost + 1 : 0;
+	} else {
+		n_lost++;
+	}
+	pthread_mutex_unlock(&write_lock);
 }
 
 void

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * log.h: lines on stderr with journal priority prefixes (<6>event: text), each with a
- * documented event name (docs/operations.md). Any thread: one write(2) a line. Repeated
- * lines of one event are limited and the suppressed ones counted. Never a secret.
+ * documented event name (docs/operations.md). Any thread: one write(2) a line, and never
+ * a wait: what stderr has no room for is counted, and the next line says how many were
+ * lost. Repeated lines of one event are limited and counted too. Never a secret.
  */
 #ifndef MLKEMD_LOG_H
 #define MLKEMD_LOG_H

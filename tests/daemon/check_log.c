@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -109,6 +111,79 @@ START_TEST(repeated_lines_are_limited_and_counted)
 }
 END_TEST
 
+static volatile sig_atomic_t waited;
+
+static void
+note_wait(int signal)
+{
+	waited = 1;
+}
+
+enum { MANY_LINES = 4000 }; /* more than a pipe holds */
+
+/* stderr is a pipe that nobody reads; ends early if a line waits for room. */
+static void
+fill_a_pipe(int pipe_fds[2])
+{
+	struct sigaction action = {.sa_handler = note_wait}; /* write(2) ends */
+
+	ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+	dup2(pipe_fds[1], STDERR_FILENO);
+	waited = 0;
+	sigaction(SIGALRM, &action, NULL);
+	alarm(3);
+	for (int i = 0; i < MANY_LINES && !waited; i++)
+		log_event(LOG_INFO, "hello", "a line of some length, number %d", i);
+	alarm(0);
+}
+
+static void
+close_pipe(int pipe_fds[2])
+{
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+}
+
+START_TEST(a_full_pipe_stops_nobody)
+{
+	static char drained[1 << 17];
+	int pipe_fds[2], n_written = 0;
+	ssize_t n;
+
+	fill_a_pipe(pipe_fds);
+	ck_assert(!waited);
+	n = read(pipe_fds[0], drained, sizeof(drained));
+	ck_assert_int_gt(n, 0);
+	for (ssize_t i = 0; i < n; i++)
+		n_written += drained[i] == '\n';
+	ck_assert_int_gt(n_written, 0);
+	ck_assert_int_lt(n_written, MANY_LINES);
+	log_event(LOG_INFO, "hello", "after");
+	log_event(LOG_INFO, "hello", "again");
+	n = read(pipe_fds[0], drained, sizeof(drained) - 1);
+	ck_assert_int_gt(n, 0);
+	drained[n] = '\0';
+	snprintf(got, sizeof(got),
+	    "<6>hello: after (%d lines lost before this)\n<6>hello: again\n",
+	    MANY_LINES - n_written);
+	ck_assert_str_eq(drained, got);
+	close_pipe(pipe_fds);
+}
+END_TEST
+
+START_TEST(a_line_that_waits_is_seen)
+{
+	int pipe_fds[2];
+
+	if (!rig_hooks())
+		return;
+	rig_fault("log-blocks");
+	fill_a_pipe(pipe_fds);
+	ck_assert(waited);
+	close_pipe(pipe_fds);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -121,6 +196,8 @@ main(void)
 	tcase_add_test(tcase, the_level_decides);
 	tcase_add_test(tcase, what_peers_chose_is_escaped);
 	tcase_add_test(tcase, long_texts_are_cut);
+	tcase_add_test(tcase, a_full_pipe_stops_nobody);
+	tcase_add_test(tcase, a_line_that_waits_is_seen);
 	tcase_add_test(tcase, repeated_lines_are_limited_and_counted);
 	suite_add_tcase(suite, tcase);
 	return rig_main(suite);
