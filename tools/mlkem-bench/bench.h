@@ -15,12 +15,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common.h"
 #include "measure.h"
 
-#define BENCH_BATCH_MAX    1024
-#define BENCH_BATCHES_MAX  32
-#define BENCH_REPEATS_MAX  1000
-#define BENCH_BACKENDS_MAX 8
+#define BENCH_BATCH_MAX   1024
+#define BENCH_BATCHES_MAX 32
+#define BENCH_REPEATS_MAX 1000
 
 struct bench_options {
 	uint64_t ops;       /* items a measurement; 0: what fits into duration */
@@ -58,7 +58,7 @@ struct bench {
 	struct fixture *fixtures;
 	struct peer *peers;
 	unsigned n_backends;
-	struct kem *kems[BENCH_BACKENDS_MAX]; /* the best first */
+	struct kem *kems[TOOL_BACKENDS_MAX]; /* the best first */
 };
 
 /* What a row's values come to. */
@@ -95,8 +95,5 @@ int bench_profile(struct bench *bench);
 void bench_print(const struct bench *bench, FILE *out);
 void bench_print_figures(const struct bench *bench, FILE *out);
 int bench_plot(const struct bench *bench, const char *path);
-
-/* One line on stderr; returns -1, so that a caller can `return bench_fail(...)`. */
-__attribute__((format(printf, 1, 2))) int bench_fail(const char *format, ...);
 
 #endif

@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "kem/arch/backend.h"
-#include "kem/arch/dispatch.h"
-#include "kem/internal.h"
+#include "kem/kem.h"
 
 enum { EXIT_DONE, EXIT_FAILED, EXIT_USAGE };
 
@@ -77,38 +75,6 @@ static const struct option long_options[] = {
 };
 
 static int
-parse_number(const char *name, const char *text, double min, double max, double *valuep)
-{
-	char *end;
-	double value;
-
-	errno = 0;
-	value = strtod(text, &end);
-	if (end == text || *end || errno || !(value >= min && value <= max))
-		return bench_fail("--%s %.20s: a number from %g to %g is allowed", name,
-		    text, min, max);
-	*valuep = value;
-	return 0;
-}
-
-static int
-parse_whole(
-    const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *valuep)
-{
-	char *end;
-	unsigned long long value;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || value < min || value > max)
-		return bench_fail(
-		    "--%s %.20s: a whole number from %llu to %llu is allowed", name,
-		    text, (unsigned long long)min, (unsigned long long)max);
-	*valuep = value;
-	return 0;
-}
-
-static int
 parse_batches(struct bench_options *options, const char *text)
 {
 	char number[16];
@@ -122,15 +88,14 @@ parse_batches(struct bench_options *options, const char *text)
 			len = sizeof number - 1;
 		memcpy(number, text, len);
 		number[len] = '\0';
-		if (parse_whole("batch", number, 1, BENCH_BATCH_MAX, &value) < 0)
+		if (tool_whole("batch", number, 1, BENCH_BATCH_MAX, &value) < 0)
 			return -1;
 		if (options->n_batches == BENCH_BATCHES_MAX)
-			return bench_fail(
+			return tool_fail(
 			    "--batch: up to %d sizes are allowed", BENCH_BATCHES_MAX);
 		if (options->n_batches > 0 &&
 		    options->batch[options->n_batches - 1] >= value)
-			return bench_fail(
-			    "--batch: sizes must grow from left to right");
+			return tool_fail("--batch: sizes must grow from left to right");
 		options->batch[options->n_batches++] = (unsigned)value;
 		if (text[len] == '\0')
 			return 0;
@@ -145,24 +110,24 @@ set_option(struct bench_options *options, int option, const char *text)
 
 	switch (option) {
 	case OPT_OPS:
-		return parse_whole("ops", text, 1, 1000000000, &options->ops);
+		return tool_whole("ops", text, 1, 1000000000, &options->ops);
 	case OPT_DURATION:
-		return parse_number(
+		return tool_number(
 		    "duration", text, 0.1, 100000, &options->duration_ms);
 	case OPT_REPEATS:
-		if (parse_whole("repeats", text, 1, BENCH_REPEATS_MAX, &whole) < 0)
+		if (tool_whole("repeats", text, 1, BENCH_REPEATS_MAX, &whole) < 0)
 			return -1;
 		options->repeats = (unsigned)whole;
 		return 0;
 	case OPT_WARMUP:
-		return parse_number("warmup", text, 0, 100000, &options->warmup_ms);
+		return tool_number("warmup", text, 0, 100000, &options->warmup_ms);
 	case OPT_BATCH:
 		return parse_batches(options, text);
 	case OPT_COLD:
 		options->cold = true;
 		return 0;
 	case OPT_PROFILE:
-		return parse_number(
+		return tool_number(
 		    "profile-time", text, 0.01, 100000, &options->profile_s);
 	case OPT_PEERS:
 		options->peers = true;
@@ -224,63 +189,15 @@ parse(struct bench_options *options, int argc, char **argv)
 	return 0;
 }
 
-/* Every backend that this build has and this CPU can run. */
-static int
-open_backends(struct bench *bench)
-{
-	unsigned features = cpu_features(&cpu_probe_real);
-	const struct backend *backend;
-	int r;
-
-	for (unsigned i = 0; backend_number(i); i++) {
-		const char *name = backend_number(i)->name;
-
-		if (backend_choose_for(features, name, &backend) < 0) {
-			fprintf(
-			    stderr, "mlkem-bench: %s can't run on this CPU\n", name);
-			continue;
-		}
-		if (bench->n_backends == BENCH_BACKENDS_MAX)
-			return bench_fail("more backends than there is room for");
-		r = kem_open_with(&bench->kems[bench->n_backends], backend);
-		if (r < 0)
-			return bench_fail("%s: %s", name, kem_strerror(r));
-		bench->n_backends++;
-	}
-	return 0;
-}
-
-/* The value of one of the first processor's lines: a name alone may say little. */
-static void
-cpu_line(const char *label, char *value, size_t size)
-{
-	FILE *in = fopen("/proc/cpuinfo", "r");
-	size_t len = strlen(label);
-	char line[256];
-
-	snprintf(value, size, "unknown");
-	while (in && fgets(line, sizeof line, in)) {
-		char *colon = strchr(line, ':');
-
-		if (strncmp(line, label, len) != 0 || line[len] != '\t' || !colon)
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		snprintf(value, size, "%s", colon[1] ? colon + 2 : "");
-		break;
-	}
-	if (in)
-		fclose(in);
-}
-
 static void
 print_header(const struct bench *bench)
 {
 	const struct bench_options *options = &bench->options;
 	char cpu[128], family[16], model[16], ops[32];
 
-	cpu_line("model name", cpu, sizeof cpu);
-	cpu_line("cpu family", family, sizeof family);
-	cpu_line("model", model, sizeof model);
+	tool_cpu_line("model name", cpu, sizeof cpu);
+	tool_cpu_line("cpu family", family, sizeof family);
+	tool_cpu_line("model", model, sizeof model);
 	snprintf(ops, sizeof ops, options->ops ? "%llu" : "as fit",
 	    (unsigned long long)options->ops);
 	printf("mlkem-bench " MLKEMD_VERSION ", built by " BENCH_BUILD "\n");
@@ -303,7 +220,7 @@ bench_fini(struct bench *bench)
 	free(bench->rows);
 	bench_fini_peers(bench);
 	bench_fini_ops(bench);
-	for (unsigned i = 0; i < bench->n_backends; i++)
+	for (unsigned i = 0; i < TOOL_BACKENDS_MAX; i++)
 		kem_free(bench->kems[i]);
 }
 
@@ -331,7 +248,7 @@ collect_rows(struct bench *bench)
 		return -1;
 	for (size_t i = 0; i < bench->n_rows; i++)
 		n += !bench->rows[i].hidden;
-	return n > 0 ? 0 : bench_fail("no row fits; --list shows what there is");
+	return n > 0 ? 0 : tool_fail("no row fits; --list shows what there is");
 }
 
 static int
@@ -361,7 +278,10 @@ main(int argc, char **argv)
 
 	if (r != 0)
 		return r > 0 ? EXIT_DONE : EXIT_USAGE;
-	r = open_backends(&bench);
+	r = tool_open_backends(bench.kems);
+	bench.n_backends = r > 0 ? (unsigned)r : 0;
+	if (r > 0)
+		r = 0;
 	if (r == 0 && !bench.options.json && !bench.options.list)
 		print_header(&bench);
 	if (r == 0)
@@ -374,6 +294,6 @@ main(int argc, char **argv)
 		r = measure_rows(&bench);
 	bench_fini(&bench);
 	if (fflush(stdout) != 0)
-		r = bench_fail("standard output: %s", strerror(errno));
+		r = tool_fail("standard output: %s", strerror(errno));
 	return r < 0 ? EXIT_FAILED : EXIT_DONE;
 }

@@ -41,19 +41,13 @@ struct fixture {
 	struct x25519_item *derive;
 };
 
-/* splitmix64; nothing here is secret. */
+/* Nothing here is secret. */
 static void
 fill(uint8_t *out, size_t len)
 {
 	static uint64_t state = 2024;
 
-	for (size_t i = 0; i < len; i++) {
-		uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
-
-		z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-		z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-		out[i] = (uint8_t)(z >> 32);
-	}
+	tool_random_fill(&state, out, len);
 }
 
 /* The first item of the next call. */
@@ -428,7 +422,7 @@ fixture_get(struct bench *bench, const struct kem *kem, enum kem_alg alg)
 	}
 	f = fixture_new(kem, alg, n > N_KEYS_MIN ? n : N_KEYS_MIN);
 	if (!f) {
-		bench_fail("%s by %s: no memory, or the keys could not be made",
+		tool_fail("%s by %s: no memory, or the keys could not be made",
 		    kem_alg_info(alg)->name, kem_backend_name(kem));
 		return NULL;
 	}
@@ -450,7 +444,7 @@ add_row(struct bench *bench, const struct kem *kem, enum kem_alg alg, struct row
 		return -1;
 	op = calloc(1, sizeof *op);
 	if (!op)
-		return bench_fail("no memory");
+		return tool_fail("no memory");
 	op->fixture = f;
 	op->batch = row->batch;
 	op->next = f->ops;

@@ -36,7 +36,7 @@ struct peer {
 static int
 peer_fail(const struct peer *peer, const char *why)
 {
-	return bench_fail("peer %s is left out: %s", peer->name, why);
+	return tool_fail("peer %s is left out: %s", peer->name, why);
 }
 
 /* The next line, without its newline; lives until the next call. */
@@ -172,7 +172,7 @@ exchange(struct peer *peer, const struct kem *kem, enum kem_alg alg, const char 
 	int n;
 
 	if (kem_keygen(kem, alg, &keygen, 1, scratch) != 0)
-		return bench_fail("no key for peer %s", peer->name);
+		return tool_fail("no key for peer %s", peer->name);
 	n = snprintf(question, sizeof question, "check %s ", set);
 	for (unsigned i = 0; i < info->share_bytes; i++)
 		n += snprintf(
@@ -206,7 +206,7 @@ peer_check(struct bench *bench, struct peer *peer)
 	    {"hybrid-server", "768", "x25519mlkem768", KEM_ALG_X25519MLKEM768},
 	};
 	struct kem_scratch *scratch = aligned_alloc(64, sizeof *scratch);
-	int r = scratch ? 0 : bench_fail("no memory");
+	int r = scratch ? 0 : tool_fail("no memory");
 
 	for (size_t i = 0; r == 0 && i < sizeof checks / sizeof checks[0]; i++) {
 		for (unsigned j = 0; r == 0 && j < peer->n_ops; j++) {
@@ -317,7 +317,7 @@ add_peer(struct bench *bench, const char *file)
 	struct peer *peer = calloc(1, sizeof *peer);
 
 	if (!peer)
-		return bench_fail("no memory");
+		return tool_fail("no memory");
 	snprintf(peer->name, sizeof peer->name, "%.31s", file + strlen("peer-"));
 	snprintf(path, sizeof path, "%s/%s", bench->options.peer_dir, file);
 	if (peer_spawn(peer, path) < 0 || peer_greet(peer) < 0 ||
@@ -345,7 +345,7 @@ tell_skipped(const struct bench *bench, const char *file)
 		return;
 	if (fgets(reason, sizeof reason, in)) {
 		reason[strcspn(reason, "\n")] = '\0';
-		bench_fail("peer %.*s is skipped: %s",
+		tool_fail("peer %.*s is skipped: %s",
 		    (int)(strlen(file) - strlen("peer-") - strlen(".skipped")),
 		    file + strlen("peer-"), reason);
 	}
@@ -369,10 +369,10 @@ bench_add_peers(struct bench *bench)
 	signal(SIGPIPE, SIG_IGN);
 	n = scandir(dir, &entries, is_peer, alphasort);
 	if (n < 0)
-		return bench_fail("%s: %s (tests/bench/peers/build.sh makes the peers)",
+		return tool_fail("%s: %s (tests/bench/peers/build.sh makes the peers)",
 		    dir, strerror(errno));
 	if (n == 0)
-		r = bench_fail("%s: no peer-NAME in it", dir);
+		r = tool_fail("%s: no peer-NAME in it", dir);
 	for (int i = 0; i < n; i++) {
 		const char *file = entries[i]->d_name;
 		const char *dot = strrchr(file, '.');

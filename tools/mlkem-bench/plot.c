@@ -211,7 +211,7 @@ bench_plot(const struct bench *bench, const char *path)
 	int r = 0;
 
 	if (!plot.out)
-		return bench_fail("%s: %s", path, strerror(errno));
+		return tool_fail("%s: %s", path, strerror(errno));
 	plot_range(&plot);
 	plot_axes(&plot);
 	for (size_t i = 0; i < bench->n_rows; i++) {
@@ -228,5 +228,5 @@ bench_plot(const struct bench *bench, const char *path)
 		r = -1;
 	if (fclose(plot.out) != 0)
 		r = -1;
-	return r ? bench_fail("%s: %s", path, strerror(errno)) : 0;
+	return r ? tool_fail("%s: %s", path, strerror(errno)) : 0;
 }

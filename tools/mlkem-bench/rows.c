@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fnmatch.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
-
-int
-bench_fail(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	fputs("mlkem-bench: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-	va_end(args);
-	return -1;
-}
 
 /* OP[/SET[/BACKEND[/BATCH]]], each a pattern; what is left out or empty fits all. */
 static bool
@@ -66,7 +52,7 @@ bench_add(struct bench *bench, const struct row *row)
 	if (bench->n_rows == bench->n_rows_max) {
 		rows = realloc(rows, n_max * sizeof rows[0]);
 		if (!rows)
-			return bench_fail("no memory");
+			return tool_fail("no memory");
 		bench->rows = rows;
 		bench->n_rows_max = n_max;
 	}

@@ -20,7 +20,7 @@ rows_alloc(struct bench *bench)
 		if (bench->options.cold)
 			row->cold_ns = calloc(n, sizeof row->cold_ns[0]);
 		if (!row->ns || !row->ticks || (bench->options.cold && !row->cold_ns))
-			return bench_fail("no memory");
+			return tool_fail("no memory");
 	}
 	return 0;
 }
@@ -30,7 +30,7 @@ row_fail(struct row *row)
 {
 	row->failed = true;
 	if (!row->peer)
-		return bench_fail("%s/%s by %s in batches of %u failed", row->op,
+		return tool_fail("%s/%s by %s in batches of %u failed", row->op,
 		    row->set, row->backend, row->batch);
 	return 0; /* the peer is left out, and has said why */
 }
