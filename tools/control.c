@@ -3,14 +3,22 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/wire.h"
+
+/* One call's connection: all its waits together last timeout_ms. */
+struct control {
+	int fd;
+	struct timespec deadline; /* CLOCK_MONOTONIC */
+};
 
 static int
 explain_connect(const struct ctl *ctl, int error)
@@ -36,12 +44,32 @@ explain_io(const struct ctl *ctl)
 	    ctl->control_path, errno ? strerror(errno) : "closed by the daemon");
 }
 
+/* Lets the next send or receive wait as long as is left. False: nothing is. */
+static bool
+limit_wait(const struct control *control)
+{
+	struct timespec now;
+	struct timeval left;
+	int64_t us;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	us = (control->deadline.tv_sec - now.tv_sec) * INT64_C(1000000) +
+	     (control->deadline.tv_nsec - now.tv_nsec) / 1000;
+	errno = EAGAIN;
+	if (us <= 0)
+		return false;
+	left = (struct timeval){.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+	/* connect(2) waits for a full backlog as long as a send may take. */
+	return setsockopt(control->fd, SOL_SOCKET, SO_SNDTIMEO, &left, sizeof(left)) ==
+		   0 &&
+	       setsockopt(control->fd, SOL_SOCKET, SO_RCVTIMEO, &left, sizeof(left)) ==
+		   0;
+}
+
 static int
-open_socket(const struct ctl *ctl, int *fdp)
+open_socket(const struct ctl *ctl, struct control *control)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	struct timeval tv = {.tv_sec = ctl->timeout_ms / 1000,
-	    .tv_usec = (suseconds_t)(ctl->timeout_ms % 1000) * 1000};
 	size_t len = strlen(ctl->control_path);
 
 	if (len >= sizeof(addr.sun_path))
@@ -50,23 +78,27 @@ open_socket(const struct ctl *ctl, int *fdp)
 		    "%zu",
 		    len, sizeof(addr.sun_path) - 1);
 	memcpy(addr.sun_path, ctl->control_path, len + 1);
-	*fdp = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (*fdp < 0)
+	control->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (control->fd < 0)
 		return ctl_fail(ctl, CTL_FAILED, "socket: %s", strerror(errno));
-	/* connect(2) waits for a full backlog as long as a send may take. */
-	setsockopt(*fdp, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
-	setsockopt(*fdp, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-	if (connect(*fdp, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+	clock_gettime(CLOCK_MONOTONIC, &control->deadline);
+	control->deadline.tv_sec += ctl->timeout_ms / 1000;
+	control->deadline.tv_nsec += (long)(ctl->timeout_ms % 1000) * 1000000;
+	if (!limit_wait(control) ||
+	    connect(control->fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return explain_connect(ctl, errno);
 	return CTL_OK;
 }
 
 static int
-send_all(int fd, const uint8_t *data, size_t len)
+send_all(const struct control *control, const uint8_t *data, size_t len)
 {
 	while (len > 0) {
-		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+		ssize_t n;
 
+		if (!limit_wait(control))
+			return -1;
+		n = send(control->fd, data, len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -78,11 +110,14 @@ send_all(int fd, const uint8_t *data, size_t len)
 }
 
 static int
-recv_all(int fd, uint8_t *data, size_t len)
+recv_all(const struct control *control, uint8_t *data, size_t len)
 {
 	while (len > 0) {
-		ssize_t n = recv(fd, data, len, 0);
+		ssize_t n;
 
+		if (!limit_wait(control))
+			return -1;
+		n = recv(control->fd, data, len, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
@@ -96,7 +131,8 @@ recv_all(int fd, uint8_t *data, size_t len)
 }
 
 static int
-send_request(const struct ctl *ctl, int fd, const Mlkemd__V1__Request *request)
+send_request(const struct ctl *ctl, const struct control *control,
+    const Mlkemd__V1__Request *request)
 {
 	uint8_t frame[WIRE_HEADER_BYTES + 512];
 	size_t len = mlkemd__v1__request__get_packed_size(request);
@@ -105,7 +141,7 @@ send_request(const struct ctl *ctl, int fd, const Mlkemd__V1__Request *request)
 		return ctl_fail(ctl, CTL_FAILED, "request of %zu bytes", len);
 	wire_put_length(frame, (uint32_t)len);
 	mlkemd__v1__request__pack(request, frame + WIRE_HEADER_BYTES);
-	if (send_all(fd, frame, WIRE_HEADER_BYTES + len) < 0)
+	if (send_all(control, frame, WIRE_HEADER_BYTES + len) < 0)
 		return explain_io(ctl);
 	return CTL_OK;
 }
@@ -134,13 +170,14 @@ response_clean(Mlkemd__V1__Response *response)
 }
 
 static int
-receive_response(const struct ctl *ctl, int fd, Mlkemd__V1__Response **responsep)
+receive_response(const struct ctl *ctl, const struct control *control, uint64_t id,
+    Mlkemd__V1__Response **responsep)
 {
 	uint8_t header[WIRE_HEADER_BYTES], *body;
 	uint32_t len;
 	int status = CTL_OK;
 
-	if (recv_all(fd, header, sizeof(header)) < 0)
+	if (recv_all(control, header, sizeof(header)) < 0)
 		return explain_io(ctl);
 	len = wire_get_length(header);
 	if (!wire_length_ok(len))
@@ -151,10 +188,14 @@ receive_response(const struct ctl *ctl, int fd, Mlkemd__V1__Response **responsep
 	body = malloc(len);
 	if (!body)
 		return ctl_fail(ctl, CTL_FAILED, "out of memory");
-	if (recv_all(fd, body, len) < 0) {
+	if (recv_all(control, body, len) < 0) {
 		status = explain_io(ctl);
 	} else {
 		*responsep = mlkemd__v1__response__unpack(NULL, len, body);
+		if (*responsep && (*responsep)->id != id) {
+			mlkemd__v1__response__free_unpacked(*responsep, NULL);
+			*responsep = NULL;
+		}
 		if (*responsep)
 			response_clean(*responsep);
 		else
@@ -183,13 +224,13 @@ exit_of_status(Mlkemd__V1__Status status)
 
 /* One round: the answer in *responsep has status OK, or there is none. */
 static int
-round_trip(const struct ctl *ctl, int fd, const Mlkemd__V1__Request *request,
-    Mlkemd__V1__Response **responsep)
+round_trip(const struct ctl *ctl, const struct control *control,
+    const Mlkemd__V1__Request *request, Mlkemd__V1__Response **responsep)
 {
-	int status = send_request(ctl, fd, request);
+	int status = send_request(ctl, control, request);
 
 	if (!status)
-		status = receive_response(ctl, fd, responsep);
+		status = receive_response(ctl, control, request->id, responsep);
 	if (status)
 		return status;
 	assert(*responsep);
@@ -204,7 +245,7 @@ round_trip(const struct ctl *ctl, int fd, const Mlkemd__V1__Request *request,
 }
 
 static int
-say_hello(const struct ctl *ctl, int fd)
+say_hello(const struct ctl *ctl, const struct control *control)
 {
 	Mlkemd__V1__Request request = MLKEMD__V1__REQUEST__INIT;
 	Mlkemd__V1__Hello hello = MLKEMD__V1__HELLO__INIT;
@@ -217,7 +258,7 @@ say_hello(const struct ctl *ctl, int fd)
 	request.id = 1;
 	request.op_case = MLKEMD__V1__REQUEST__OP_HELLO;
 	request.hello = &hello;
-	status = round_trip(ctl, fd, &request, &response);
+	status = round_trip(ctl, control, &request, &response);
 	if (response)
 		mlkemd__v1__response__free_unpacked(response, NULL);
 	return status;
@@ -229,20 +270,21 @@ control_call(const struct ctl *ctl, Mlkemd__V1__Request *op,
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
-	int fd = -1, status = open_socket(ctl, &fd);
+	struct control control = {.fd = -1};
+	int status = open_socket(ctl, &control);
 
 	if (!status && pidp) {
 		*pidp = 0;
-		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
+		if (getsockopt(control.fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
 			*pidp = peer.pid;
 	}
 	if (!status)
-		status = say_hello(ctl, fd);
+		status = say_hello(ctl, &control);
 	op->id = 2;
 	op->timeout_us = (uint64_t)ctl->timeout_ms * 1000;
 	if (!status)
-		status = round_trip(ctl, fd, op, responsep);
-	if (fd >= 0)
-		close(fd);
+		status = round_trip(ctl, &control, op, responsep);
+	if (control.fd >= 0)
+		close(control.fd);
 	return status;
 }

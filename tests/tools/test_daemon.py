@@ -171,6 +171,42 @@ def test_silent_daemon_ends_in_time(here):
             assert time.monotonic() - begin < 10
 
 
+def test_a_dripping_peer_ends_in_time(here):
+    """A byte now and then: the deadline is of the whole call, not of each byte."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("drip.sock")
+        listener.listen()
+        process = start("stats", "--control-socket", "drip.sock", "--timeout-ms", "500")
+        peer, _ = listener.accept()
+        begin = time.monotonic()
+        peer.sendall(b"\0\0\1\0")
+        dripped = 0
+        while process.poll() is None and dripped < 200:
+            try:
+                peer.sendall(b"\0")
+            except BrokenPipeError:
+                break
+            dripped += 1
+            time.sleep(0.1)
+        result = finish(process)
+        peer.close()
+        assert result.status == BUSY and "500 ms" in result.err, result.err
+        assert dripped < 200 and time.monotonic() - begin < 15
+
+
+def test_an_answer_to_another_id_is_no_answer(here):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("other.sock")
+        listener.listen()
+        process = start("drain", "--control-socket", "other.sock")
+        peer, _ = listener.accept()
+        peer.sendall(frame(pb.Response(id=1, hello=pb.HelloResult(version=1)))
+                     + frame(pb.Response(id=3)))
+        result = finish(process)
+        peer.close()
+        assert result.status == UNREACHABLE and "protocol" in result.err, result.err
+
+
 def test_babbling_peer_is_no_mlkemd(here):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("http.sock")
