@@ -10,7 +10,9 @@
  * from 0, and each draw begins with a fresh block. One draw is made
  * - a group of up to 8 key generations without a seed: d || z [|| x25519 private] an item;
  * - a group of up to 8 encapsulations: m an item, then an X25519 private key for each
- *   item of the hybrid that brought no ephemeral;
+ *   item of the hybrid that brought no ephemeral, then one for each pair that spare
+ *   lanes make;
+ * - a group of up to 8 decapsulations: a key for each pair that spare lanes make, if any;
  * - kem_x25519_keygen(): 64 bytes a pair, of which the first 32 are the private key;
  * - kem_random(): what was asked for.
  */

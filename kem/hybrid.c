@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "alg.h"
+#include "fault.h"
 #include "x25519.h"
+
+static const uint8_t base_point[X25519_KEY_BYTES] = {9};
 
 int
 hybrid_keygen(const struct kem *kem, struct kem_keygen_item *items,
@@ -23,9 +26,28 @@ hybrid_keygen(const struct kem *kem, struct kem_keygen_item *items,
 	return x25519_public(kem, x, n, scratch);
 }
 
+/*
+ * A public key is the shared secret with the base point (RFC 7748 6.1): so it costs
+ * nothing where the ladder has a lane to spare.
+ */
+static void
+fresh_append(struct x25519_item *x, struct kem_x25519 *fresh, size_t n_fresh)
+{
+	for (size_t i = 0; i < n_fresh; i++) {
+		x[i] = (struct x25519_item){
+		    .private_key = fresh[i].private_key,
+		    .peer = base_point,
+		    .shared = fresh[i].public_key,
+		};
+		if (fault("kem-spare-wrong-point"))
+			x[i].peer = fresh[i].private_key;
+	}
+}
+
 int
 hybrid_encaps(const struct kem *kem, struct kem_encaps_item *const *items,
-    const struct kem_x25519 *const *ephemerals, size_t n, struct kem_scratch *scratch)
+    const struct kem_x25519 *const *ephemerals, size_t n, struct kem_x25519 *fresh,
+    size_t n_fresh, struct kem_scratch *scratch)
 {
 	const struct alg_half *half = alg_half(KEM_ALG_X25519MLKEM768);
 	struct x25519_item x[KEM_GROUP_MAX];
@@ -39,7 +61,8 @@ hybrid_encaps(const struct kem *kem, struct kem_encaps_item *const *items,
 		memcpy(items[i]->ct + half->ct_bytes, ephemerals[i]->public_key,
 		    X25519_KEY_BYTES);
 	}
-	r = x25519_shared(kem, x, n, scratch);
+	fresh_append(x + n, fresh, n_fresh);
+	r = x25519_shared(kem, x, n + n_fresh, scratch);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (x[i].is_zero)
 			items[i]->status = KEM_E_ZERO;
@@ -49,7 +72,7 @@ hybrid_encaps(const struct kem *kem, struct kem_encaps_item *const *items,
 
 int
 hybrid_decaps(const struct kem *kem, struct kem_decaps_item *const *items, size_t n,
-    struct kem_scratch *scratch)
+    struct kem_x25519 *fresh, size_t n_fresh, struct kem_scratch *scratch)
 {
 	const struct alg_half *half = alg_half(KEM_ALG_X25519MLKEM768);
 	struct x25519_item x[KEM_GROUP_MAX];
@@ -61,7 +84,8 @@ hybrid_decaps(const struct kem *kem, struct kem_decaps_item *const *items, size_
 		x[i].peer = items[i]->ct + half->ct_bytes;
 		x[i].shared = items[i]->shared->bytes + SHARED_HALF;
 	}
-	r = x25519_shared(kem, x, n, scratch);
+	fresh_append(x + n, fresh, n_fresh);
+	r = x25519_shared(kem, x, n + n_fresh, scratch);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (x[i].is_zero)
 			items[i]->status = KEM_E_ZERO;

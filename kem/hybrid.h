@@ -18,12 +18,15 @@ kem_must_check int hybrid_keygen(const struct kem *kem, struct kem_keygen_item *
 
 /*
  * Write the X25519 halves of ct and shared. An all-zero result makes KEM_E_ZERO of the
- * item's status, whatever it was. Return 0, or KEM_FAIL_OPENSSL.
+ * item's status, whatever it was. The public halves of n_fresh pairs, whose private ones
+ * are there, are computed in lanes that the items leave: n + n_fresh are at most
+ * KEM_GROUP_MAX. Return 0, or KEM_FAIL_OPENSSL.
  */
 kem_must_check int hybrid_encaps(const struct kem *kem,
     struct kem_encaps_item *const *items, const struct kem_x25519 *const *ephemerals,
-    size_t n, struct kem_scratch *scratch);
+    size_t n, struct kem_x25519 *fresh, size_t n_fresh, struct kem_scratch *scratch);
 kem_must_check int hybrid_decaps(const struct kem *kem,
-    struct kem_decaps_item *const *items, size_t n, struct kem_scratch *scratch);
+    struct kem_decaps_item *const *items, size_t n, struct kem_x25519 *fresh,
+    size_t n_fresh, struct kem_scratch *scratch);
 
 #endif

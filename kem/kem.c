@@ -85,6 +85,49 @@ kem_keygen(const struct kem *kem, enum kem_alg alg, struct kem_keygen_item *item
 }
 
 static void
+spare_init(struct kem_spare *spare)
+{
+	if (spare)
+		spare->n = spare->idle = 0;
+}
+
+/*
+ * How many pairs are made beside a group of n: as many as are wanted and lanes are left.
+ * All groups of a call but the last are full.
+ */
+static size_t
+spare_count(const struct kem *kem, bool is_hybrid, size_t n, struct kem_spare *spare)
+{
+	size_t lanes = kem_x25519_lanes(kem);
+
+	if (!spare || !is_hybrid || n >= lanes)
+		return 0;
+	spare->n = spare->wanted < lanes - n ? spare->wanted : lanes - n;
+	spare->idle = lanes - n - spare->n;
+	return spare->n;
+}
+
+static void
+spare_load(struct kem_spare *spare, const uint8_t *drawn, size_t n_fresh)
+{
+	for (size_t i = 0; i < n_fresh; i++) {
+		memcpy(spare->pairs[i].private_key, drawn, X25519_KEY_BYTES);
+		if (!fault("kem-spare-repeats"))
+			drawn += X25519_KEY_BYTES;
+	}
+}
+
+static void
+spare_fail(struct kem_spare *spare)
+{
+	if (!spare)
+		return;
+	if (spare->n > 0)
+		kem_wipe(spare->pairs, spare->n * sizeof(spare->pairs[0]));
+	spare_init(spare);
+}
+
+static void
 encaps_zero(enum kem_alg alg, struct kem_encaps_item *item)
 {
 	kem_wipe(item->ct, kem_alg_info(alg)->ct_bytes);
@@ -96,11 +139,13 @@ struct encaps_group {
 	const uint8_t *m[KEM_GROUP_MAX]; /* NULL: to be drawn */
 	const struct kem_x25519 *ephemerals[KEM_GROUP_MAX];
 	size_t n;
+	struct kem_spare *spare; /* or NULL */
+	size_t n_fresh;          /* pairs of it that this group makes */
 };
 
 /*
  * One draw for all that the group lacks: m where it was not given, then the private
- * keys of missing ephemerals.
+ * keys of missing ephemerals, then those of pairs that spare lanes make.
  */
 static int
 encaps_draw(const struct kem *kem, bool is_hybrid, struct encaps_group *group,
@@ -109,7 +154,7 @@ encaps_draw(const struct kem *kem, bool is_hybrid, struct encaps_group *group,
 	struct kem_front *front = kem_front(scratch);
 	struct x25519_public_item x[KEM_GROUP_MAX];
 	uint8_t *next = front->draw;
-	size_t n_pairs = 0;
+	size_t n_pairs = 0, n_keys;
 	int r;
 
 	for (size_t i = 0; i < group->n; i++) {
@@ -127,10 +172,13 @@ encaps_draw(const struct kem *kem, bool is_hybrid, struct encaps_group *group,
 		x[n_pairs].public_key = front->pair[n_pairs].public_key;
 		n_pairs++;
 	}
+	group->n_fresh = spare_count(kem, is_hybrid, group->n, group->spare);
+	n_keys = n_pairs + group->n_fresh;
 	r = random_fill(kem->random, front->draw,
-	    (size_t)(next - front->draw) + X25519_KEY_BYTES * n_pairs);
-	if (r < 0 || n_pairs == 0)
+	    (size_t)(next - front->draw) + X25519_KEY_BYTES * n_keys);
+	if (r < 0)
 		return r;
+	spare_load(group->spare, next + X25519_KEY_BYTES * n_pairs, group->n_fresh);
 	for (size_t i = 0; i < n_pairs; i++)
 		memcpy(front->pair[i].private_key, x[i].private_key, X25519_KEY_BYTES);
 	return x25519_public(kem, x, n_pairs, scratch);
@@ -164,8 +212,8 @@ encaps_run(const struct kem *kem, enum kem_alg alg, struct encaps_group *group,
 	for (size_t i = 0; i < group->n; i++)
 		group->items[i]->status = front->item.encaps[i].status;
 	if (half->is_hybrid)
-		r = hybrid_encaps(
-		    kem, group->items, group->ephemerals, group->n, scratch);
+		r = hybrid_encaps(kem, group->items, group->ephemerals, group->n,
+		    group->spare ? group->spare->pairs : NULL, group->n_fresh, scratch);
 	for (size_t i = 0; r == 0 && i < group->n; i++) {
 		if (group->items[i]->status != KEM_OK)
 			encaps_zero(alg, group->items[i]);
@@ -176,12 +224,14 @@ encaps_run(const struct kem *kem, enum kem_alg alg, struct encaps_group *group,
 
 static int
 encaps_all(const struct kem *kem, enum kem_alg alg, struct kem_encaps_item *items,
-    size_t n, const uint8_t (*m)[32], struct kem_scratch *scratch)
+    size_t n, const uint8_t (*m)[32], struct kem_spare *spare,
+    struct kem_scratch *scratch)
 {
 	const size_t share_bytes = kem_alg_info(alg)->share_bytes;
-	struct encaps_group group = {.n = 0};
+	struct encaps_group group = {.n = 0, .spare = spare};
 	int r = 0;
 
+	spare_init(spare);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (!items[i].share || items[i].share_len != share_bytes) {
 			encaps_zero(alg, &items[i]);
@@ -196,6 +246,8 @@ encaps_all(const struct kem *kem, enum kem_alg alg, struct kem_encaps_item *item
 	if (r == 0 && group.n > 0)
 		r = encaps_run(kem, alg, &group, scratch);
 	front_wipe(scratch);
+	if (r < 0)
+		spare_fail(spare);
 	for (size_t i = 0; r < 0 && i < n; i++) {
 		encaps_zero(alg, &items[i]);
 		items[i].status = KEM_E_INTERNAL;
@@ -207,7 +259,14 @@ int
 kem_encaps(const struct kem *kem, enum kem_alg alg, struct kem_encaps_item *items,
     size_t n, struct kem_scratch *scratch)
 {
-	return encaps_all(kem, alg, items, n, NULL, scratch);
+	return encaps_all(kem, alg, items, n, NULL, NULL, scratch);
+}
+
+int
+kem_encaps_spare(const struct kem *kem, enum kem_alg alg, struct kem_encaps_item *items,
+    size_t n, struct kem_spare *spare, struct kem_scratch *scratch)
+{
+	return encaps_all(kem, alg, items, n, NULL, spare, scratch);
 }
 
 int
@@ -215,13 +274,30 @@ kem_encaps_derand(const struct kem *kem, enum kem_alg alg,
     struct kem_encaps_item *items, size_t n, const uint8_t (*m)[32],
     struct kem_scratch *scratch)
 {
-	return encaps_all(kem, alg, items, n, m, scratch);
+	return encaps_all(kem, alg, items, n, m, NULL, scratch);
 }
 
 struct decaps_group {
 	struct kem_decaps_item *items[KEM_GROUP_MAX];
 	size_t n;
+	struct kem_spare *spare; /* or NULL */
 };
+
+/* The X25519 half; a decapsulation draws for spare lanes alone. */
+static int
+decaps_hybrid(
+    const struct kem *kem, struct decaps_group *group, struct kem_scratch *scratch)
+{
+	struct kem_front *front = kem_front(scratch);
+	size_t n_fresh = spare_count(kem, true, group->n, group->spare);
+	int r = random_fill(kem->random, front->draw, X25519_KEY_BYTES * n_fresh);
+
+	if (r < 0)
+		return r;
+	spare_load(group->spare, front->draw, n_fresh);
+	return hybrid_decaps(kem, group->items, group->n,
+	    group->spare ? group->spare->pairs : NULL, n_fresh, scratch);
+}
 
 /*
  * Alg. 21 for the gathered items. A rejected ciphertext is like any other here: mlkem.c
@@ -254,7 +330,7 @@ decaps_run(const struct kem *kem, enum kem_alg alg, struct decaps_group *group,
 	for (size_t i = 0; i < group->n; i++)
 		group->items[i]->status = front->item.decaps[i].status;
 	if (half->is_hybrid)
-		r = hybrid_decaps(kem, group->items, group->n, scratch);
+		r = decaps_hybrid(kem, group, scratch);
 	for (size_t i = 0; r == 0 && i < group->n; i++) {
 		if (group->items[i]->status != KEM_OK)
 			kem_wipe(group->items[i]->shared, sizeof(struct kem_shared));
@@ -274,12 +350,13 @@ decaps_check(enum kem_alg alg, const struct kem_decaps_item *item)
 }
 
 int
-kem_decaps(const struct kem *kem, enum kem_alg alg, struct kem_decaps_item *items,
-    size_t n, struct kem_scratch *scratch)
+kem_decaps_spare(const struct kem *kem, enum kem_alg alg, struct kem_decaps_item *items,
+    size_t n, struct kem_spare *spare, struct kem_scratch *scratch)
 {
-	struct decaps_group group = {.n = 0};
+	struct decaps_group group = {.n = 0, .spare = spare};
 	int r = 0;
 
+	spare_init(spare);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		items[i].status = decaps_check(alg, &items[i]);
 		if (items[i].status != KEM_OK) {
@@ -293,9 +370,18 @@ kem_decaps(const struct kem *kem, enum kem_alg alg, struct kem_decaps_item *item
 	if (r == 0 && group.n > 0)
 		r = decaps_run(kem, alg, &group, scratch);
 	front_wipe(scratch);
+	if (r < 0)
+		spare_fail(spare);
 	for (size_t i = 0; r < 0 && i < n; i++) {
 		kem_wipe(items[i].shared, sizeof(*items[i].shared));
 		items[i].status = KEM_E_INTERNAL;
 	}
 	return r;
+}
+
+int
+kem_decaps(const struct kem *kem, enum kem_alg alg, struct kem_decaps_item *items,
+    size_t n, struct kem_scratch *scratch)
+{
+	return kem_decaps_spare(kem, alg, items, n, NULL, scratch);
 }

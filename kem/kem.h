@@ -224,6 +224,36 @@ kem_must_check int kem_decaps(const struct kem *kem, enum kem_alg alg,
     struct kem_decaps_item *items, size_t n, struct kem_scratch *scratch);
 
 /*
+ * Pairs made on the way. Where the backend works X25519 in lanes, a hybrid encapsulation
+ * or decapsulation costs the same for one item and for eight: lanes that no item fills
+ * make a fresh pair each (a scalar, times the base point u = 9). Other algorithms, and
+ * backends without lanes, make none. How many lanes are left over is public.
+ */
+#define KEM_SPARE_MAX (KEM_GROUP_MAX - 1)
+
+struct kem_spare {
+	struct kem_x25519 *pairs; /* out: the caller's secret memory, wanted of them */
+	size_t wanted;            /* at most so many; one call makes <= KEM_SPARE_MAX */
+	size_t n;                 /* out: pairs made, from the first on; 0 on failure */
+	size_t idle;              /* out: lanes of X25519 that did nothing of use */
+};
+
+/*
+ * kem_encaps() and kem_decaps() that also make pairs; spare may be NULL. A pair is good
+ * whatever became of the items. Private keys are drawn in one block with what the
+ * encapsulation draws; a decapsulation draws only if pairs are wanted and lanes are left.
+ */
+kem_must_check int kem_encaps_spare(const struct kem *kem, enum kem_alg alg,
+    struct kem_encaps_item *items, size_t n, struct kem_spare *spare,
+    struct kem_scratch *scratch);
+kem_must_check int kem_decaps_spare(const struct kem *kem, enum kem_alg alg,
+    struct kem_decaps_item *items, size_t n, struct kem_spare *spare,
+    struct kem_scratch *scratch);
+
+/* Lanes of X25519: how many items one call of the kernel works, 1 by libcrypto. */
+unsigned kem_x25519_lanes(const struct kem *kem);
+
+/*
  * kem_pairwise_check() encapsulates to a fresh pair and decapsulates with it (FIPS 203
  * 7.1, pair-wise consistency): secret and share as kem_keygen() wrote them.
  * Returns 0, KEM_E_KEY if the pair does not agree with itself, or a negative

@@ -102,6 +102,12 @@ kem_backend_lanes(const struct kem *kem)
 	return kem->backend->lanes;
 }
 
+unsigned
+kem_x25519_lanes(const struct kem *kem)
+{
+	return kem->backend->x25519_shared8 ? X25519_LANES : 1;
+}
+
 int
 kem_random(const struct kem *kem, uint8_t *out, size_t len)
 {

@@ -93,6 +93,34 @@ START_TEST(test_rng_fail)
 }
 END_TEST
 
+/* Nor is a pair left that spare lanes began; what draws for them alone fails too. */
+START_TEST(test_rng_fail_spare)
+{
+	struct kem_x25519 pairs[KEM_SPARE_MAX];
+	struct kem_spare spare = {.pairs = pairs, .wanted = KEM_SPARE_MAX};
+	const enum kem_alg alg = KEM_ALG_X25519MLKEM768;
+	bool lanes = kem_x25519_lanes(test_kem()) > 1;
+
+	prepare(alg);
+	ck_assert_int_eq(kem_encaps(test_kem(), alg, encaps, 1, test_scratch()), 0);
+	plant("rng-fail");
+	memset(pairs, 0x66, sizeof(pairs));
+	ck_assert_int_eq(
+	    kem_decaps_spare(test_kem(), alg, decaps, 1, &spare, test_scratch()),
+	    lanes ? KEM_FAIL_RNG : 0);
+	ck_assert_uint_eq(spare.n, 0);
+	ck_assert_int_eq(test_is_zero(pairs, sizeof(pairs)), lanes);
+	ck_assert_int_eq(test_is_zero(&items[0].found, 64), lanes);
+	ck_assert_int_eq(decaps[0].status, lanes ? KEM_E_INTERNAL : KEM_OK);
+	memset(pairs, 0x66, sizeof(pairs));
+	ck_assert_int_eq(
+	    kem_encaps_spare(test_kem(), alg, encaps, 1, &spare, test_scratch()),
+	    KEM_FAIL_RNG);
+	ck_assert_uint_eq(spare.n, 0);
+	ck_assert_int_eq(test_is_zero(pairs, sizeof(pairs)), lanes);
+}
+END_TEST
+
 /* Where nothing is drawn, a broken generator does not matter. */
 START_TEST(test_rng_fail_is_not_asked)
 {
@@ -274,6 +302,7 @@ main(int argc, char **argv)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_names);
 	tcase_add_loop_test(tc, test_rng_fail, 0, KEM_N_ALGS);
+	tcase_add_test(tc, test_rng_fail_spare);
 	tcase_add_test(tc, test_rng_fail_is_not_asked);
 	tcase_add_loop_test(tc, test_selftest_names_the_step, 0, 6);
 	tcase_add_loop_test(tc, test_pairwise_corrupt, 0, KEM_N_ALGS);
