@@ -68,8 +68,10 @@ mlkemclient_new(struct mlkemclient **clientp, const struct mlkemclient_options *
 	/* A path cut short would be another path. */
 	if (path[0] == '\0' || strlen(path) > CLIENT_MAX_PATH)
 		return MLKEMCLIENT_E_INVALID;
-	if (known.route != MLKEMCLIENT_ROUTE_DAEMON &&
-	    known.route != MLKEMCLIENT_ROUTE_LOCAL)
+	if ((known.route != MLKEMCLIENT_ROUTE_AUTO &&
+		known.route != MLKEMCLIENT_ROUTE_DAEMON &&
+		known.route != MLKEMCLIENT_ROUTE_LOCAL) ||
+	    known.leases > MLKEMCLIENT_MAX_LEASES)
 		return MLKEMCLIENT_E_INVALID;
 
 	client = calloc(1, sizeof(*client));
@@ -81,6 +83,10 @@ mlkemclient_new(struct mlkemclient **clientp, const struct mlkemclient_options *
 	client->require = known.require;
 	client->deadline_us =
 	    known.deadline_us != 0 ? known.deadline_us : CLIENT_DEFAULT_DEADLINE;
+	client->daemon_deadline_us = known.daemon_deadline_us != 0
+					 ? known.daemon_deadline_us
+					 : client->deadline_us / 2;
+	client->leases = known.leases;
 	client->server_uid_set = known.server_uid_set;
 	client->server_uid = known.server_uid;
 	client->pid = getpid();
@@ -149,6 +155,13 @@ const char *
 mlkemclient_last_message(const struct mlkemclient *client)
 {
 	return client != NULL ? client->message : "";
+}
+
+void
+mlkemclient_copy_message(const struct mlkemclient *client, char *buf, size_t size)
+{
+	if (buf != NULL && size != 0)
+		snprintf(buf, size, "%s", mlkemclient_last_message(client));
 }
 
 static const struct {

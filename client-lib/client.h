@@ -145,7 +145,8 @@ struct mlkemclient {
 	char name[WIRE_MAX_CLIENT_NAME + 1];
 	enum mlkemclient_route route;
 	bool require;
-	uint32_t deadline_us;
+	uint32_t deadline_us, daemon_deadline_us;
+	unsigned leases;
 	bool server_uid_set;
 	uid_t server_uid;
 
@@ -204,6 +205,9 @@ void key_blocks_relock(struct mlkemclient *client);
  * started group ends). Each gets its error.
  */
 void local_run(struct mlkemclient *client, struct job *job, uint64_t deadline_us);
+/* The share of a private key of the right length. 0, or a negative MLKEMCLIENT_E_... */
+must_check int local_share_of(struct mlkemclient *client, enum kem_alg alg,
+    const uint8_t *private_key, size_t private_key_len, uint8_t *share);
 void local_free(struct mlkemclient *client);
 void local_relock(struct mlkemclient *client);
 

@@ -352,3 +352,80 @@ local_run(struct mlkemclient *client, struct job *job, uint64_t deadline_us)
 	client_fail(client, MLKEMCLIENT_E_INTERNAL, "%s", kem_strerror(err));
 	fail_pending(job, MLKEMCLIENT_E_INTERNAL);
 }
+
+/* The X25519 public key of a private one stands at the end of a seed's share. */
+static int
+hybrid_public(struct mlkemclient *client, const uint8_t *x_private, uint8_t *x_public)
+{
+	const struct kem_alg_info *info = kem_alg_info(KEM_ALG_X25519MLKEM768);
+	struct workplace *work = client->local->work;
+	uint8_t *seed = work->shared[0].bytes;
+	struct kem_keygen_item item;
+	int err;
+
+	_Static_assert(sizeof(work->shared) >= KEM_SEED_MAX, "no room for a seed");
+	memset(seed, 0, info->seed_bytes - 32u);
+	memcpy(seed + info->seed_bytes - 32, x_private, 32);
+	item = (struct kem_keygen_item){
+	    .seed = seed, .share = work->share[0], .secret = work->secret[0]};
+	err = kem_keygen(
+	    client->local->kem, KEM_ALG_X25519MLKEM768, &item, 1, &work->scratch);
+	if (err != 0)
+		return MLKEMCLIENT_E_INTERNAL;
+	memcpy(x_public, work->share[0] + info->share_bytes - 32, 32);
+	return error_from_kem(item.status);
+}
+
+static int
+share_of_dk(struct mlkemclient *client, enum kem_alg alg, const uint8_t *dk,
+    size_t dk_len, uint8_t *share)
+{
+	struct kem_private key;
+	size_t ek_bytes = kem_alg_info(alg)->share_bytes;
+	enum kem_status status;
+
+	status = kem_check_dk(
+	    client->local->kem, alg, dk, dk_len, &client->local->work->scratch);
+	if (status == KEM_OK)
+		status = kem_private_from_dk(&key, alg, dk, dk_len);
+	if (status != KEM_OK)
+		return error_from_kem(status);
+	if (alg == KEM_ALG_X25519MLKEM768) {
+		ek_bytes -= 32;
+		if (hybrid_public(client, key.x_priv, share + ek_bytes) != 0)
+			return MLKEMCLIENT_E_INTERNAL;
+	}
+	memcpy(share, key.ek, ek_bytes);
+	return 0;
+}
+
+static int
+share_of_seed(
+    struct mlkemclient *client, enum kem_alg alg, const uint8_t *seed, uint8_t *share)
+{
+	struct workplace *work = client->local->work;
+	struct kem_keygen_item item = {
+	    .seed = seed, .share = share, .secret = work->secret[0]};
+
+	if (kem_keygen(client->local->kem, alg, &item, 1, &work->scratch) != 0)
+		return MLKEMCLIENT_E_INTERNAL;
+	return error_from_kem(item.status);
+}
+
+int
+local_share_of(struct mlkemclient *client, enum kem_alg alg, const uint8_t *private_key,
+    size_t private_key_len, uint8_t *share)
+{
+	int err = local_open(client);
+
+	if (err != 0)
+		return err;
+	if (private_key_len == kem_alg_info(alg)->seed_bytes)
+		err = share_of_seed(client, alg, private_key, share);
+	else
+		err = share_of_dk(client, alg, private_key, private_key_len, share);
+	wipe_work(client->local->work);
+	if (err != 0)
+		bytes_zero(share, kem_alg_info(alg)->share_bytes);
+	return err;
+}

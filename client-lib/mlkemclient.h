@@ -15,9 +15,9 @@
  *
  * Where a call is worked. On route daemon an operation that starts something (key
  * generation, encapsulation, decapsulation with a private key of yours) is asked of the
- * daemon, with half of the deadline; if the daemon can't, this process does it in the
- * other half. With require there is no such fallback and the daemon has the whole
- * deadline. A key that lives in the daemon can be used there only. A daemon that did
+ * daemon, which has daemon_deadline_us; if it can't, this process does it, whatever is
+ * left of the deadline. With require there is no such fallback and the daemon has the
+ * whole deadline. A key that lives in the daemon can be used there only. A daemon that did
  * not answer in time is left alone for 1 s, then 2, 4 ... 30 s, and then tried again by
  * one call; meanwhile calls go local, or fail with MLKEMCLIENT_E_UNAVAILABLE if
  * require. One that drains or refused us is left alone for a second
@@ -95,8 +95,9 @@ enum mlkemclient_error {
 };
 
 enum mlkemclient_route {
-	MLKEMCLIENT_ROUTE_DAEMON = 0, /* through the daemon; locally where it can't */
-	MLKEMCLIENT_ROUTE_LOCAL = 1,  /* always in this process */
+	MLKEMCLIENT_ROUTE_AUTO = 0,   /* wherever it costs less, as measured */
+	MLKEMCLIENT_ROUTE_DAEMON = 1, /* through the daemon; locally where it can't */
+	MLKEMCLIENT_ROUTE_LOCAL = 2,  /* always in this process */
 };
 
 /*
@@ -110,11 +111,17 @@ struct mlkemclient_options {
 				      107 bytes */
 	const char *client_name; /* for the daemon's log; default the program's name */
 	enum mlkemclient_route route;
-	bool require;         /* route daemon only: no local fallback */
+	bool require;         /* no local fallback; auto is then daemon */
 	uint32_t deadline_us; /* of each call; default 1 000 000 */
 	bool server_uid_set;  /* trust server_uid beside root, mlkemd, own uid */
 	uid_t server_uid;
+	uint32_t daemon_deadline_us; /* what the daemon has of it, before this process
+					does the work; default half of deadline_us */
+	unsigned leases; /* key pairs kept ready from the daemon for ML-KEM-768 and for
+			    X25519MLKEM768 each, once asked for: 0 (none) to 64 */
 };
+
+#define MLKEMCLIENT_MAX_LEASES 64
 
 struct mlkemclient;
 struct mlkemclient_key;
@@ -145,8 +152,14 @@ int mlkemclient_alg_parse(const char *name, enum mlkemclient_alg *algp);
 /* One sentence for an error number. Static; never NULL. */
 const char *mlkemclient_strerror(int error);
 
-/* What went wrong in the last failed call of this handle. Valid until its next call. */
+/*
+ * What went wrong in the last failed call of this handle in this thread; "" if none
+ * did. Valid until the thread's next call.
+ */
 const char *mlkemclient_last_message(const struct mlkemclient *client);
+
+/* The same, copied: cut to size - 1 bytes and always ended by a NUL. */
+void mlkemclient_copy_message(const struct mlkemclient *client, char *buf, size_t size);
 
 /*
  * mlkemclient_keygen() makes a key pair (FIPS 203 Alg. 19; RFC 10024 4.1): the public
@@ -211,6 +224,15 @@ int mlkemclient_keygen_export(struct mlkemclient *client, enum mlkemclient_alg a
 int mlkemclient_decaps_with(struct mlkemclient *client, enum mlkemclient_alg alg,
     const uint8_t *private_key, size_t private_key_len, const uint8_t *ciphertext,
     size_t ciphertext_len, uint8_t *secret, size_t secret_len);
+
+/*
+ * mlkemclient_share_of() gives the public share of a private key: of an expanded one,
+ * after the check of FIPS 203 7.3, or of a seed. Always computed in this process. share
+ * has share_len = sizes.share. Returns 0, or a negative MLKEMCLIENT_E_...
+ */
+int mlkemclient_share_of(struct mlkemclient *client, enum mlkemclient_alg alg,
+    const uint8_t *private_key, size_t private_key_len, uint8_t *share,
+    size_t share_len);
 
 /*
  * Batch forms: 1 to MLKEMCLIENT_MAX_ITEMS items of one algorithm in one frame. Each
@@ -292,6 +314,11 @@ struct mlkemclient_counts {
 	uint64_t fallbacks;
 	uint64_t timeouts;
 	uint64_t connects;
+	uint64_t by_lease;       /* keys given out of the leases; in by_daemon too */
+	uint64_t leases_lost;    /* of these: gone, with their daemon, when used */
+	uint64_t leases_dropped; /* never given out: too old, or their daemon went */
+	uint64_t route_probes;   /* items sent where they cost more, to measure it */
+	uint64_t shared_daemon;  /* items that route auto sent to the daemon */
 };
 void mlkemclient_get_counts(
     const struct mlkemclient *client, struct mlkemclient_counts *counts);

@@ -27,20 +27,17 @@ fail_chosen(struct job *job, int error)
 			job->items[i].error = error;
 }
 
-/*
- * What is left of the call when the daemon has had its time must be enough to do the
- * work here: half. A probe of a daemon that was silent gets less.
- */
+/* A probe of a daemon that was silent gets less, for it may well be silent still. */
 static uint64_t
 daemon_time(const struct mlkemclient *client)
 {
-	uint64_t half = client->deadline_us / 2;
+	uint32_t time = client->daemon_deadline_us;
 
 	if (client->require)
 		return client->deadline_us;
-	if (client->breaker.error != 0 && half > CLIENT_PROBE_US)
+	if (client->breaker.error != 0 && time > CLIENT_PROBE_US)
 		return CLIENT_PROBE_US;
-	return half;
+	return time;
 }
 
 static int
@@ -137,7 +134,11 @@ route_run(struct mlkemclient *client, struct job *job)
 	uint64_t start_us = client_now(client);
 
 	use_keys_in_daemon(client, job, start_us);
-	if (client->route == MLKEMCLIENT_ROUTE_DAEMON)
-		start_items(client, job, start_us);
-	local_run(client, job, start_us + client->deadline_us);
+	if (client->route == MLKEMCLIENT_ROUTE_LOCAL) {
+		local_run(client, job, start_us + client->deadline_us);
+		return;
+	}
+	start_items(client, job, start_us);
+	/* What the daemon did not do is done, whatever time it has taken. */
+	local_run(client, job, UINT64_MAX);
 }

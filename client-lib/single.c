@@ -178,3 +178,32 @@ mlkemclient_decaps_with(struct mlkemclient *client, enum mlkemclient_alg alg,
 	item_check_private_key(client, item);
 	return decaps_one(client, item, ciphertext, ciphertext_len, secret, secret_len);
 }
+
+int
+mlkemclient_share_of(struct mlkemclient *client, enum mlkemclient_alg alg,
+    const uint8_t *private_key, size_t private_key_len, uint8_t *share,
+    size_t share_len)
+{
+	struct job_item *item;
+	int err;
+
+	bytes_zero(share, share_len);
+	if (client == NULL || private_key == NULL)
+		return MLKEMCLIENT_E_INVALID;
+	err = job_begin_one(client, JOB_KEYGEN, alg, &item);
+	if (err == 0)
+		err = check_room(client, "share", share, share_len,
+		    kem_alg_info(client->job.alg)->share_bytes);
+	if (err != 0)
+		return err;
+	item->private_key = private_key;
+	item->private_key_len = private_key_len;
+	item_check_private_key(client, item);
+	if (item->error != JOB_PENDING)
+		return item->error;
+	err = local_share_of(
+	    client, client->job.alg, private_key, private_key_len, share);
+	if (err != 0)
+		client_fail(client, err, "%s", mlkemclient_strerror(err));
+	return err;
+}

@@ -56,7 +56,8 @@ run(struct mlkemclient *client, struct mlkemclient_keygen_item *keys)
 int
 main(int argc, char **argv)
 {
-	struct mlkemclient_options opts = {.size = sizeof(opts)};
+	struct mlkemclient_options opts = {
+	    .size = sizeof(opts), .route = MLKEMCLIENT_ROUTE_DAEMON};
 	struct mlkemclient_keygen_item keys[N] = {{0}};
 	struct mlkemclient_counts counts;
 	struct mlkemclient *client;

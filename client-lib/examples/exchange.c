@@ -41,8 +41,9 @@ static struct mlkemclient *
 role_open(const char *socket_path)
 {
 	static const uint8_t info[] = "mlkemd example 1: AES-256-GCM key";
-	struct mlkemclient_options opts = {
-	    .size = sizeof(opts), .socket_path = socket_path};
+	struct mlkemclient_options opts = {.size = sizeof(opts),
+	    .socket_path = socket_path,
+	    .route = MLKEMCLIENT_ROUTE_DAEMON};
 	struct mlkemclient *client;
 
 	if (mlkemclient_new(&client, &opts) != 0)

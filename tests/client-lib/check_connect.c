@@ -248,7 +248,7 @@ START_TEST(options_of_other_versions)
 	opts.known.size = 0;
 	ck_assert_int_eq(mlkemclient_new(&client, &opts.known), MLKEMCLIENT_E_INVALID);
 	opts.known = (struct mlkemclient_options){
-	    .size = sizeof(opts.known), .route = (enum mlkemclient_route)2};
+	    .size = sizeof(opts.known), .route = (enum mlkemclient_route)3};
 	ck_assert_int_eq(mlkemclient_new(&client, &opts.known), MLKEMCLIENT_E_INVALID);
 	opts.known =
 	    (struct mlkemclient_options){.size = sizeof(opts.known), .socket_path = ""};

@@ -186,6 +186,51 @@ START_TEST(kdf_against_openssl)
 }
 END_TEST
 
+/* Of an exported key the share that came with it; of a seed the one it decapsulates. */
+START_TEST(share_of_private_keys)
+{
+	enum mlkemclient_alg alg = algs[_i];
+	struct mlkemclient_sizes sizes = sizes_of(alg);
+	struct mlkemclient *client = local_client();
+	uint8_t share[MLKEMCLIENT_MAX_SHARE], seed[96];
+
+	ck_assert_int_eq(mlkemclient_keygen_export(client, alg, shares[0], sizes.share,
+			     private_key, sizes.private_key),
+	    0);
+	ck_assert_int_eq(mlkemclient_share_of(client, alg, private_key,
+			     sizes.private_key, share, sizes.share),
+	    0);
+	ck_assert_mem_eq(share, shares[0], sizes.share);
+
+	for (size_t i = 0; i < sizeof(seed); i++)
+		seed[i] = (uint8_t)(i * 7 + 1);
+	ck_assert_int_eq(
+	    mlkemclient_share_of(client, alg, seed, sizes.seed, share, sizes.share), 0);
+	ck_assert_int_eq(mlkemclient_encaps(client, alg, share, sizes.share, cts[0],
+			     sizes.ciphertext, sent[0], sizes.secret),
+	    0);
+	ck_assert_int_eq(mlkemclient_decaps_with(client, alg, seed, sizes.seed, cts[0],
+			     sizes.ciphertext, received[0], sizes.secret),
+	    0);
+	ck_assert_mem_eq(sent[0], received[0], sizes.secret);
+
+	/* one bit of ek: H(ek) is another (FIPS 203 7.3) */
+	private_key[sizes.private_key / 2] ^= 1;
+	memset(share, 0xee, sizeof(share));
+	ck_assert_int_eq(mlkemclient_share_of(client, alg, private_key,
+			     sizes.private_key, share, sizes.share),
+	    MLKEMCLIENT_E_BAD_KEY);
+	ck_assert(is_zero(share, sizes.share));
+	ck_assert_int_eq(mlkemclient_share_of(client, alg, private_key,
+			     sizes.private_key - 1, share, sizes.share),
+	    MLKEMCLIENT_E_LENGTH);
+	ck_assert_int_eq(
+	    mlkemclient_share_of(client, alg, seed, sizes.seed, share, sizes.share - 1),
+	    MLKEMCLIENT_E_INVALID);
+	mlkemclient_free(client);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -198,6 +243,7 @@ main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, seed_against_openssl, 0, N_ALGS);
 	tcase_add_loop_test(tc, exported_key_decapsulates, 0, N_ALGS);
+	tcase_add_loop_test(tc, share_of_private_keys, 0, N_ALGS);
 	tcase_add_test(tc, kdf_against_openssl);
 	srunner_run_all(runner, CK_NORMAL);
 	n_failed = srunner_ntests_failed(runner);

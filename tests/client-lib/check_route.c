@@ -218,7 +218,8 @@ END_TEST
 START_TEST(no_daemon_at_all)
 {
 	struct mlkemclient_options opts = {.size = sizeof(opts),
-	    .socket_path = "/tmp/mlkemd-there-is-nothing-here.sock"};
+	    .socket_path = "/tmp/mlkemd-there-is-nothing-here.sock",
+	    .route = MLKEMCLIENT_ROUTE_DAEMON};
 	struct mlkemclient *client;
 	struct mlkemclient_counts counts;
 

@@ -129,6 +129,7 @@ peer_client(const struct peer *peer, bool require, uint32_t deadline_us)
 	struct mlkemclient_options opts = {.size = sizeof(opts),
 	    .socket_path = peer->path,
 	    .client_name = "check",
+	    .route = MLKEMCLIENT_ROUTE_DAEMON,
 	    .require = require,
 	    .deadline_us = deadline_us};
 	struct mlkemclient *client;

@@ -36,6 +36,7 @@ daemon_client(const struct daemon *daemon, bool require, uint32_t deadline_us)
 {
 	struct mlkemclient_options opts = {.size = sizeof(opts),
 	    .socket_path = daemon->path,
+	    .route = MLKEMCLIENT_ROUTE_DAEMON,
 	    .require = require,
 	    .deadline_us = deadline_us};
 	struct mlkemclient *client;

@@ -260,7 +260,8 @@ obey(const char *command, const char *arg1, const char *arg2)
 int
 main(int argc, char **argv)
 {
-	struct mlkemclient_options options = {.size = sizeof(options)};
+	struct mlkemclient_options options = {
+	    .size = sizeof(options), .route = MLKEMCLIENT_ROUTE_DAEMON};
 	char line[256];
 
 	for (int i = 1; i < argc; i++) {
