@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "kem/fault.h"
+#include "keypool.h"
 #include "metrics.h"
 #include "proto/wire.h"
 
@@ -140,10 +141,30 @@ keygen_work(struct batch *batch, enum kem_alg alg, struct group *group)
 	return r;
 }
 
+static void
+spare_begin(struct batch *batch, struct kem_spare *spare)
+{
+	*spare = (struct kem_spare){0};
+	if (batch->pool != NULL)
+		keypool_lend(batch->pool, spare);
+}
+
+/* How many lanes were left over is as public as the number of items. */
+static void
+spare_end(struct batch *batch, struct kem_spare *spare)
+{
+	metrics_add(&batch->metrics->lanes_used_total, spare->used);
+	metrics_add(&batch->metrics->lanes_refilled_total, spare->n);
+	metrics_add(&batch->metrics->lanes_idle_total, spare->idle);
+	if (batch->pool != NULL)
+		keypool_keep(batch->pool, spare, request_now_us());
+}
+
 static int
 encaps_work(struct batch *batch, enum kem_alg alg, struct group *group)
 {
 	struct kem_encaps_item work[KEM_GROUP_MAX];
+	struct kem_spare spare;
 	int r;
 
 	for (size_t i = 0; i < group->n; i++) {
@@ -155,7 +176,9 @@ encaps_work(struct batch *batch, enum kem_alg alg, struct group *group)
 		    .ct = item->out_ciphertext,
 		    .shared = item->shared};
 	}
-	r = kem_encaps(batch->kem, alg, work, group->n, batch->scratch);
+	spare_begin(batch, &spare);
+	r = kem_encaps_spare(batch->kem, alg, work, group->n, &spare, batch->scratch);
+	spare_end(batch, &spare);
 	for (size_t i = 0; i < group->n; i++)
 		request_item_kem_status(
 		    group->items[i], work[i].status, KEM_PART_SHARE, work[i].share_len);
@@ -194,6 +217,7 @@ static int
 decaps_work(struct batch *batch, enum kem_alg alg, struct group *group)
 {
 	struct kem_decaps_item work[KEM_GROUP_MAX];
+	struct kem_spare spare;
 	int r = seeds_work(batch, alg, group);
 
 	for (size_t i = 0; i < group->n; i++) {
@@ -205,8 +229,11 @@ decaps_work(struct batch *batch, enum kem_alg alg, struct group *group)
 		    .shared = item->shared,
 		    .status = KEM_E_INTERNAL};
 	}
+	spare_begin(batch, &spare);
 	if (r == 0)
-		r = kem_decaps(batch->kem, alg, work, group->n, batch->scratch);
+		r = kem_decaps_spare(
+		    batch->kem, alg, work, group->n, &spare, batch->scratch);
+	spare_end(batch, &spare);
 	for (size_t i = 0; i < group->n; i++)
 		request_item_kem_status(group->items[i], work[i].status,
 		    work[i].status == KEM_E_LENGTH ? KEM_PART_CT : KEM_PART_KEY,

@@ -9,6 +9,7 @@
 
 #include "request.h"
 
+struct keypool;
 struct metrics_shard;
 
 enum batch_op { BATCH_KEYGEN, BATCH_ENCAPS, BATCH_DECAPS, BATCH_N_OPS };
@@ -17,8 +18,9 @@ struct batch {
 	const struct kem *kem;
 	struct kem_scratch *scratch; /* in the arena */
 	struct metrics_shard *metrics;
-	uint32_t fill_milli; /* recent mean of items in a group, x 1000 */
-	uint32_t n_items;    /* queued now */
+	struct keypool *pool; /* gets the ephemerals of idle lanes; NULL: they idle */
+	uint32_t fill_milli;  /* recent mean of items in a group, x 1000 */
+	uint32_t n_items;     /* queued now */
 	int failed; /* a KEM_FAIL_... that service met; batch_run() returns it */
 	struct request_item_list queues[BATCH_N_OPS][KEM_N_ALGS];
 };

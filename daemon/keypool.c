@@ -243,18 +243,26 @@ pairs_make(struct keypool *pool, struct ring *ring, enum kem_alg alg, uint32_t n
 	return r;
 }
 
-static int
-ephemerals_make(struct keypool *pool, struct ring *ring, uint32_t n)
+/* From fresh behind the youngest entry; fresh is wiped, they count as entries later. */
+static void
+ephemerals_put(struct keypool *pool, struct ring *ring, uint32_t n)
 {
-	int r = kem_x25519_keygen(pool->kem, pool->fresh, n, pool->scratch);
-
-	for (uint32_t i = 0; r == 0 && i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		uint32_t slot = ring_slot(ring, ring->level + i);
 
 		memcpy(ring_share(ring, slot), pool->fresh[i].public_key, 32);
 		memcpy(ring_secret(ring, slot), pool->fresh[i].private_key, 32);
 	}
-	kem_wipe(pool->fresh, KEM_GROUP_MAX * sizeof(*pool->fresh));
+	if (!fault("keypool-no-wipe-fresh"))
+		kem_wipe(pool->fresh, KEM_GROUP_MAX * sizeof(*pool->fresh));
+}
+
+static int
+ephemerals_make(struct keypool *pool, struct ring *ring, uint32_t n)
+{
+	int r = kem_x25519_keygen(pool->kem, pool->fresh, n, pool->scratch);
+
+	ephemerals_put(pool, ring, r == 0 ? n : 0);
 	return r;
 }
 
@@ -278,6 +286,18 @@ lowest_kind(const struct keypool *pool)
 		}
 	}
 	return lowest;
+}
+
+/* The n entries behind the youngest are there. */
+static void
+ring_grow(struct keypool *pool, struct ring *ring, uint32_t n, uint64_t now_us)
+{
+	for (uint32_t i = 0; i < n; i++)
+		ring->made_us[ring_slot(ring, ring->level + i)] = now_us;
+	ring->level += n;
+	ring_update(ring);
+	metrics_add(&pool->metrics->pool_made_total, n);
+	show_levels(pool);
 }
 
 int
@@ -305,13 +325,32 @@ keypool_fill_group(struct keypool *pool, uint64_t now_us)
 	if (r != 0)
 		return r;
 
-	for (uint32_t i = 0; i < n; i++)
-		ring->made_us[ring_slot(ring, ring->level + i)] = now_us;
-	ring->level += n;
-	ring_update(ring);
-	metrics_add(&pool->metrics->pool_made_total, n);
-	show_levels(pool);
+	ring_grow(pool, ring, n, now_us);
 	return 0;
+}
+
+void
+keypool_lend(struct keypool *pool, struct kem_spare *spare)
+{
+	const struct ring *ring = &pool->rings[KEYPOOL_X25519];
+	uint32_t wanted = ring->high - ring->level;
+
+	*spare = (struct kem_spare){.pairs = pool->fresh,
+	    .wanted = wanted < KEM_SPARE_MAX ? wanted : KEM_SPARE_MAX};
+}
+
+void
+keypool_keep(struct keypool *pool, struct kem_spare *spare, uint64_t now_us)
+{
+	struct ring *ring = &pool->rings[KEYPOOL_X25519];
+	uint32_t n = (uint32_t)spare->n;
+
+	assert(spare->pairs == pool->fresh && n <= ring->high - ring->level);
+	if (n == 0)
+		return;
+	ephemerals_put(pool, ring, n);
+	ring_grow(pool, ring, n, now_us);
+	*spare = (struct kem_spare){0};
 }
 
 void

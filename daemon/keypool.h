@@ -53,6 +53,15 @@ bool keypool_wants_fill(const struct keypool *pool);
 __attribute__((warn_unused_result)) int keypool_fill_group(
     struct keypool *pool, uint64_t now_us);
 
+/*
+ * Lanes that a batch leaves idle make ephemerals for nothing (kem_encaps_spare()): up to
+ * high water, whether filling has begun or not. keypool_lend() gives *spare room for as
+ * many as are missing; after the operation keypool_keep() moves what was made into the
+ * pool, and wipes the room. Nothing else may be asked of the pool in between.
+ */
+void keypool_lend(struct keypool *pool, struct kem_spare *spare);
+void keypool_keep(struct keypool *pool, struct kem_spare *spare, uint64_t now_us);
+
 /* Wipes what is older than the age limit; called once a turn, cheap when none is. */
 void keypool_expire(struct keypool *pool, uint64_t now_us);
 

@@ -11,35 +11,38 @@
 #include <stdint.h>
 
 /* X(field, name in Stats, what it counts). Names end in _total unless they are levels. */
-#define METRICS_FIELDS(X)                                                        \
- X(connections, "connections", "connections open now")                           \
- X(connections_total, "connections_total", "connections taken over")             \
- X(denied_total, "connections_denied_total", "peers that may not come in")       \
- X(hello_timeouts_total, "hello_timeouts_total", "no Hello within a second")     \
- X(frame_timeouts_total, "frame_timeouts_total", "frames that dripped")          \
- X(broken_frames_total, "broken_frames_total", "connections closed for a frame") \
- X(requests_total, "requests_total", "requests decoded")                         \
- X(requests_failed_total, "requests_failed_total", "answered with a status")     \
- X(shed_total, "shed_total", "RESOURCE_EXHAUSTED answers")                       \
- X(deadline_total, "deadline_exceeded_total", "items past their deadline")       \
- X(items_keygen_total, "items_keygen_total", "key pairs given out")              \
- X(items_encaps_total, "items_encaps_total", "encapsulations")                   \
- X(items_decaps_total, "items_decaps_total", "decapsulations")                   \
- X(items_failed_total, "items_failed_total", "items refused")                    \
- X(groups_total, "groups_total", "kernel groups run for requests")               \
- X(group_items_total, "group_items_total", "items in those groups")              \
- X(turns_total, "turns_total", "turns of the shard")                             \
- X(busy_us_total, "busy_us_total", "time not spent waiting")                     \
- X(pool_hybrid, "pool_hybrid", "hybrid pairs ready")                             \
- X(pool_mlkem768, "pool_mlkem768", "ML-KEM-768 pairs ready")                     \
- X(pool_x25519, "pool_x25519", "X25519 ephemerals ready")                        \
- X(pool_made_total, "pool_made_total", "entries made")                           \
- X(pool_taken_total, "pool_taken_total", "entries given out")                    \
- X(pool_missed_total, "pool_missed_total", "asked for while empty")              \
- X(pool_expired_total, "pool_expired_total", "entries wiped for their age")      \
- X(handles, "handles", "private keys waiting")                                   \
- X(handles_expired_total, "handles_expired_total", "never used in time")         \
- X(client_fallbacks_total, "client_fallbacks_total", "told in Hello")            \
+#define METRICS_FIELDS(X)                                                         \
+ X(connections, "connections", "connections open now")                            \
+ X(connections_total, "connections_total", "connections taken over")              \
+ X(denied_total, "connections_denied_total", "peers that may not come in")        \
+ X(hello_timeouts_total, "hello_timeouts_total", "no Hello within a second")      \
+ X(frame_timeouts_total, "frame_timeouts_total", "frames that dripped")           \
+ X(broken_frames_total, "broken_frames_total", "connections closed for a frame")  \
+ X(requests_total, "requests_total", "requests decoded")                          \
+ X(requests_failed_total, "requests_failed_total", "answered with a status")      \
+ X(shed_total, "shed_total", "RESOURCE_EXHAUSTED answers")                        \
+ X(deadline_total, "deadline_exceeded_total", "items past their deadline")        \
+ X(items_keygen_total, "items_keygen_total", "key pairs given out")               \
+ X(items_encaps_total, "items_encaps_total", "encapsulations")                    \
+ X(items_decaps_total, "items_decaps_total", "decapsulations")                    \
+ X(items_failed_total, "items_failed_total", "items refused")                     \
+ X(groups_total, "groups_total", "kernel groups run for requests")                \
+ X(group_items_total, "group_items_total", "items in those groups")               \
+ X(lanes_used_total, "x25519_lanes_used_total", "lanes that worked items")        \
+ X(lanes_refilled_total, "x25519_lanes_refilled_total", "spare, made ephemerals") \
+ X(lanes_idle_total, "x25519_lanes_idle_total", "spare, did nothing of use")      \
+ X(turns_total, "turns_total", "turns of the shard")                              \
+ X(busy_us_total, "busy_us_total", "time not spent waiting")                      \
+ X(pool_hybrid, "pool_hybrid", "hybrid pairs ready")                              \
+ X(pool_mlkem768, "pool_mlkem768", "ML-KEM-768 pairs ready")                      \
+ X(pool_x25519, "pool_x25519", "X25519 ephemerals ready")                         \
+ X(pool_made_total, "pool_made_total", "entries made")                            \
+ X(pool_taken_total, "pool_taken_total", "entries given out")                     \
+ X(pool_missed_total, "pool_missed_total", "asked for while empty")               \
+ X(pool_expired_total, "pool_expired_total", "entries wiped for their age")       \
+ X(handles, "handles", "private keys waiting")                                    \
+ X(handles_expired_total, "handles_expired_total", "never used in time")          \
+ X(client_fallbacks_total, "client_fallbacks_total", "told in Hello")             \
  X(secret_memory_bytes, "secret_memory_bytes", "size of the arena")
 
 struct metrics_shard {

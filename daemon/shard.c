@@ -35,6 +35,7 @@ shard_set_draining(struct shard *shard, bool draining)
 {
 	shard->service.draining = draining;
 	shard->conns.about.draining = draining;
+	shard->batch.pool = draining ? NULL : shard->pool;
 	atomic_store(&shard->drained, false);
 }
 

@@ -151,6 +151,7 @@ shard_init(struct shard *shard, uint32_t index, const struct config *config,
 	if (r)
 		return r;
 	batch_init(&shard->batch, common->kem, shard->scratch, &shard->metrics);
+	shard->batch.pool = shard->pool;
 	shard->service = (struct service){.batch = &shard->batch,
 	    .pool = shard->pool,
 	    .keys = shard->keys,

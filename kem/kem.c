@@ -88,7 +88,7 @@ static void
 spare_init(struct kem_spare *spare)
 {
 	if (spare)
-		spare->n = spare->idle = 0;
+		spare->n = spare->used = spare->idle = 0;
 }
 
 /*
@@ -100,8 +100,9 @@ spare_count(const struct kem *kem, bool is_hybrid, size_t n, struct kem_spare *s
 {
 	size_t lanes = kem_x25519_lanes(kem);
 
-	if (!spare || !is_hybrid || n >= lanes)
+	if (!spare || !is_hybrid || lanes == 1)
 		return 0;
+	spare->used += n;
 	spare->n = spare->wanted < lanes - n ? spare->wanted : lanes - n;
 	spare->idle = lanes - n - spare->n;
 	return spare->n;

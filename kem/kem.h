@@ -235,6 +235,7 @@ struct kem_spare {
 	struct kem_x25519 *pairs; /* out: the caller's secret memory, wanted of them */
 	size_t wanted;            /* at most so many; one call makes <= KEM_SPARE_MAX */
 	size_t n;                 /* out: pairs made, from the first on; 0 on failure */
+	size_t used;              /* out: lanes of X25519 that worked items */
 	size_t idle;              /* out: lanes of X25519 that did nothing of use */
 };
 

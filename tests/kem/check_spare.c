@@ -6,6 +6,7 @@
  */
 #include <check.h>
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/kem/kembatch.h"
@@ -48,7 +49,13 @@ all_differ(size_t n)
 	return true;
 }
 
-/* The lanes that the last group of a call of n items leaves. */
+/* The lanes that a call of n items works, and those that its last group leaves. */
+static size_t
+lanes_used(size_t n)
+{
+	return kem_x25519_lanes(test_kem()) == 1 ? 0 : n;
+}
+
 static size_t
 lanes_left(size_t n)
 {
@@ -66,6 +73,7 @@ spare_check(size_t n)
 	const size_t expected = spare.wanted < left ? spare.wanted : left;
 
 	ck_assert_uint_eq(spare.n, expected);
+	ck_assert_uint_eq(spare.used, lanes_used(n));
 	ck_assert_uint_eq(spare.idle, left - expected);
 	for (size_t i = 0; i < spare.n; i++)
 		ck_assert(is_pair(&pairs[i]));
@@ -207,6 +215,27 @@ START_TEST(test_control)
 }
 END_TEST
 
+START_TEST(test_faults)
+{
+	if (!test_has_hooks() || kem_x25519_lanes(test_kem()) == 1)
+		return;
+	batch_prepare(HYBRID, 1, "faults");
+	setenv("MLKEMD_FAULT", "kem-spare-wrong-point", 1);
+	spare_ask(KEM_SPARE_MAX);
+	ck_assert_int_eq(
+	    kem_encaps_spare(test_kem(), HYBRID, encaps, 1, &spare, test_scratch()), 0);
+	ck_assert_uint_eq(spare.n, KEM_SPARE_MAX);
+	ck_assert(!is_pair(&pairs[0]));
+	setenv("MLKEMD_FAULT", "kem-spare-repeats", 1);
+	spare_ask(KEM_SPARE_MAX);
+	ck_assert_int_eq(
+	    kem_encaps_spare(test_kem(), HYBRID, encaps, 1, &spare, test_scratch()), 0);
+	ck_assert(is_pair(&pairs[0]));
+	ck_assert(!all_differ(spare.n));
+	unsetenv("MLKEMD_FAULT");
+}
+END_TEST
+
 int
 main(int argc, char **argv)
 {
@@ -220,6 +249,7 @@ main(int argc, char **argv)
 	tcase_add_test(tc, test_bad_items);
 	tcase_add_test(tc, test_none);
 	tcase_add_test(tc, test_control);
+	tcase_add_test(tc, test_faults);
 	suite_add_tcase(suite, tc);
 	return test_main(argc, argv, suite);
 }
