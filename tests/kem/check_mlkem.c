@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ML-KEM for groups: known answers, groups against single operations, bad items among
- * good ones, rejection against OpenSSL's SHAKE256.
+ * good ones. Rejection is in check_rejection.c.
  */
 #include <check.h>
 #include <stdio.h>
@@ -307,74 +307,6 @@ START_TEST(test_wild_key)
 }
 END_TEST
 
-/* One bit of one ciphertext: SHAKE256(z || ct), success, and nothing else is moved. */
-static unsigned
-rejections_are_wrong(const struct backend *backend)
-{
-	static struct group_of g;
-	unsigned wrong = 0;
-
-	for (size_t s = 0; s < 3; s++) {
-		size_t ct_bytes = kem_alg_info(group_sets[s])->ct_bytes;
-		struct test_stream stream;
-
-		test_stream_init(&stream, test_seed(), "flips");
-		group_reset(&g, group_sets[s], N_MAX, "reject");
-		group_run(&g, &backend_generic);
-		for (size_t round = 0; round < 48; round++) {
-			size_t who = round % N_MAX;
-			size_t at = test_stream_below(&stream, (uint32_t)ct_bytes);
-			uint8_t want[32];
-
-			if (round < N_MAX)
-				at = ct_bytes - 1;
-			g.pair[who].ct[at] ^= (uint8_t)(1u << round % 8);
-			mlkem_decaps(backend, g.set, g.decaps, N_MAX, group_work);
-			test_shake256(
-			    want, 32, g.pair[who].z, 32, g.pair[who].ct, ct_bytes);
-			for (size_t i = 0; i < N_MAX; i++) {
-				const uint8_t *k = i == who ? want : g.pair[i].made;
-
-				wrong += memcmp(g.pair[i].found, k, 32) != 0;
-				wrong += g.decaps[i].status != KEM_OK;
-			}
-			g.pair[who].ct[at] ^= (uint8_t)(1u << round % 8);
-		}
-	}
-	return wrong;
-}
-
-START_TEST(test_rejection)
-{
-	ck_assert_uint_eq(rejections_are_wrong(test_backend()), 0);
-}
-END_TEST
-
-static void
-select_planted(
-    uint8_t *out, const uint8_t *a, const uint8_t *b, size_t len, uint64_t mask)
-{
-	memcpy(out, b, len); /* a conditional move that doesn't */
-}
-
-static uint64_t
-compare_planted(const uint8_t *a, const uint8_t *b, size_t len)
-{
-	return test_backend()->compare(a, b, len - 1);
-}
-
-START_TEST(test_rejection_control)
-{
-	struct backend bad = *test_backend();
-
-	bad.select = select_planted;
-	ck_assert_uint_gt(rejections_are_wrong(&bad), 0);
-	bad = *test_backend();
-	bad.compare = compare_planted;
-	ck_assert_uint_gt(rejections_are_wrong(&bad), 0);
-}
-END_TEST
-
 /* No items: nothing happens. */
 START_TEST(test_none)
 {
@@ -403,8 +335,6 @@ main(int argc, char **argv)
 	tcase_add_test(tcase, test_bad_share);
 	tcase_add_test(tcase, test_bad_key);
 	tcase_add_test(tcase, test_wild_key);
-	tcase_add_test(tcase, test_rejection);
-	tcase_add_test(tcase, test_rejection_control);
 	tcase_add_test(tcase, test_none);
 	suite_add_tcase(suite, tcase);
 	return test_main(argc, argv, suite);
