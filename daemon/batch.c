@@ -2,6 +2,7 @@
 #include "batch.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "kem/fault.h"
 #include "keypool.h"
@@ -14,11 +15,25 @@ struct group {
 	size_t n;
 };
 
+/* The counter that shows which kernels are at work, and not only which were chosen. */
+static _Atomic uint64_t *
+groups_counter(struct metrics_shard *metrics, const char *backend)
+{
+	if (strcmp(backend, "avx512") == 0)
+		return &metrics->groups_avx512_total;
+	if (strcmp(backend, "avx2") == 0)
+		return &metrics->groups_avx2_total;
+	if (strcmp(backend, "generic") == 0)
+		return &metrics->groups_generic_total;
+	return NULL;
+}
+
 void
 batch_init(struct batch *batch, const struct kem *kem, struct kem_scratch *scratch,
     struct metrics_shard *metrics)
 {
 	*batch = (struct batch){.kem = kem, .scratch = scratch, .metrics = metrics};
+	batch->groups_by_backend = groups_counter(metrics, kem_backend_name(kem));
 	for (int op = 0; op < BATCH_N_OPS; op++)
 		for (int alg = 0; alg < KEM_N_ALGS; alg++)
 			STAILQ_INIT(&batch->queues[op][alg]);
@@ -247,6 +262,8 @@ group_work(struct batch *batch, enum batch_op op, enum kem_alg alg, struct group
 	uint32_t now_milli = (uint32_t)group->n * 1000;
 
 	metrics_add(&batch->metrics->groups_total, 1);
+	if (batch->groups_by_backend != NULL)
+		metrics_add(batch->groups_by_backend, 1);
 	metrics_add(&batch->metrics->group_items_total, group->n);
 	/* A mean over about the last eight groups. */
 	if (batch->fill_milli == 0)

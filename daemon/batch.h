@@ -18,6 +18,7 @@ struct batch {
 	const struct kem *kem;
 	struct kem_scratch *scratch; /* in the arena */
 	struct metrics_shard *metrics;
+	_Atomic uint64_t *groups_by_backend; /* in metrics; NULL: a backend of tests */
 	struct keypool *pool; /* gets the ephemerals of idle lanes; NULL: they idle */
 	uint32_t fill_milli;  /* recent mean of items in a group, x 1000 */
 	uint32_t n_items;     /* queued now */

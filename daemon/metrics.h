@@ -27,6 +27,9 @@
  X(items_decaps_total, "items_decaps_total", "decapsulations")                    \
  X(items_failed_total, "items_failed_total", "items refused")                     \
  X(groups_total, "groups_total", "kernel groups run for requests")                \
+ X(groups_generic_total, "groups_generic_total", "of them by generic")            \
+ X(groups_avx2_total, "groups_avx2_total", "of them by avx2")                     \
+ X(groups_avx512_total, "groups_avx512_total", "of them by avx512")               \
  X(group_items_total, "group_items_total", "items in those groups")               \
  X(lanes_used_total, "x25519_lanes_used_total", "lanes that worked items")        \
  X(lanes_refilled_total, "x25519_lanes_refilled_total", "spare, made ephemerals") \

@@ -93,6 +93,12 @@ START_TEST(groups_have_at_most_eight_items)
 		items += sizes[s];
 		ck_assert_uint_eq(rig.metrics.groups_total, groups);
 		ck_assert_uint_eq(rig.metrics.group_items_total, items);
+		ck_assert_ptr_nonnull(rig.batch.groups_by_backend);
+		ck_assert_uint_eq(*rig.batch.groups_by_backend, groups);
+		ck_assert_uint_eq(rig.metrics.groups_generic_total +
+				      rig.metrics.groups_avx2_total +
+				      rig.metrics.groups_avx512_total,
+		    groups);
 		mem_wipe(&rig.mem);
 	}
 	ck_assert_uint_eq(rig.metrics.items_decaps_total, items);
@@ -171,6 +177,7 @@ START_TEST(a_rejection_leaves_no_trace)
 	ck_assert_mem_ne(bad->items[0].out_secret, expected[0].bytes, 32);
 #define SAME(field, name, help)                              \
  if (&rig.metrics.field != &rig.metrics.groups_total &&      \
+     &rig.metrics.field != rig.batch.groups_by_backend &&    \
      &rig.metrics.field != &rig.metrics.group_items_total && \
      &rig.metrics.field != &rig.metrics.items_decaps_total)  \
   ck_assert_uint_eq(rig.metrics.field, before.field);
