@@ -34,8 +34,9 @@ struct ctl {
 	enum bytes_format format; /* BYTES_AUTO: hex on stdout, raw in files */
 	enum bytes_format in_format;
 	enum mlkemclient_alg alg;
+	const char *peer, *servername, *groups; /* tls */
 	bool json, local, require;
-	uint32_t timeout_ms, count, exchanges, in_flight;
+	uint32_t timeout_ms, count, exchanges, in_flight, split_bytes;
 };
 
 int ctl_ping(struct ctl *ctl);
@@ -49,6 +50,7 @@ int ctl_reload(struct ctl *ctl);
 int ctl_drain(struct ctl *ctl);
 int ctl_resume(struct ctl *ctl);
 int ctl_demo(struct ctl *ctl);
+int ctl_tls(struct ctl *ctl);
 
 /* help.c: the text of one command, or of the whole if NULL; NULL if there is none. */
 const char *ctl_help(const char *command);

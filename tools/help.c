@@ -8,6 +8,7 @@ static const char help_all[] =
     "mlkemctl: post-quantum key exchange through mlkemd, by hand\n"
     "\n"
     "usage: mlkemctl SUBCOMMAND [ALGORITHM] [OPTIONS]\n"
+    "       mlkemctl tls HOST:PORT [OPTIONS]\n"
     "       mlkemctl help SUBCOMMAND\n"
     "\n"
     "is it there?\n"
@@ -18,6 +19,8 @@ static const char help_all[] =
     "  encaps     answer a share: a ciphertext share, and the same secret\n"
     "  decaps     open a ciphertext share with a private key that was exported\n"
     "  demo       two parties, one exchange; then a thousand, with their cost\n"
+    "look at a server\n"
+    "  tls        what a TLS server does with a post-quantum ClientHello\n"
     "look after the daemon (control socket: root and the daemon's user)\n"
     "  selftest   known answers through its backend\n"
     "  stats      its counters\n"
@@ -192,6 +195,29 @@ static const char help_demo[] =
     "\n"
     "  $ sudo mlkemctl demo\n";
 
+static const char help_tls[] =
+    "mlkemctl tls HOST:PORT: what a TLS server does with a post-quantum ClientHello\n"
+    "\n"
+    "Connects, offers X25519MLKEM768 first, and reads off the wire which group the\n"
+    "server took, whether it asked again (HelloRetryRequest), how many bytes, segments\n"
+    "and round trips its flight took; then connects again with the ClientHello in two\n"
+    "segments, which some servers and middleboxes drop. No daemon and no OpenSSL 3.5 is\n"
+    "needed. Nothing is decrypted and no handshake is finished: the server may log that.\n"
+    "\n"
+    "  --groups LIST      in this order (X25519MLKEM768:X25519:P-256:P-384); the first\n"
+    "                     and X25519 are sent with a share\n"
+    "  --servername NAME  for SNI, if not HOST; empty: none\n"
+    "  --split N          so many bytes in the first segment (600); 0: no second try\n"
+    "  --require          exit status 5 unless the group is a post-quantum one\n"
+    "  --timeout-ms N     of each connection (10000); --json\n"
+    "\n"
+    "  $ mlkemctl tls example.org:443\n"
+    "  $ mlkemctl tls --require 127.0.0.1:443 --servername www.example.org\n"
+    "  $ mlkemctl tls --json example.org:443 | jq -r .group\n"
+    "\n"
+    "Exit status: 3 nothing listens there, 5 the server refused with an alert, 6 no\n"
+    "answer in time, 1 what answers is no TLS.\n";
+
 const char *
 ctl_help(const char *command)
 {
@@ -209,6 +235,7 @@ ctl_help(const char *command)
 	    {"drain", help_drain},
 	    {"resume", help_drain},
 	    {"demo", help_demo},
+	    {"tls", help_tls},
 	};
 
 	if (!command)

@@ -30,6 +30,9 @@ enum {
 	OPT_COUNT,
 	OPT_EXCHANGES,
 	OPT_IN_FLIGHT,
+	OPT_SERVERNAME,
+	OPT_GROUPS,
+	OPT_SPLIT,
 	N_OPTIONS,
 	/* Taken everywhere. */
 	OPT_JSON,
@@ -45,25 +48,41 @@ enum {
 #define CONTROL     (BIT(OPT_CONTROL) | BIT(OPT_TIMEOUT))
 #define VALUES      (BIT(OPT_FORMAT) | BIT(OPT_IN_FORMAT) | BIT(OPT_SECRET_OUT))
 
+/* What may stand behind the subcommand. */
+enum word {
+	WORD_NONE,
+	WORD_ALGORITHM,
+	WORD_PEER,
+};
+
 static const struct command {
 	const char *name;
 	int (*run)(struct ctl *ctl);
 	unsigned options;
-	bool takes_algorithm;
+	enum word word;
+	uint32_t timeout_ms; /* 0: the usual second */
 } commands[] = {
-    {"ping", ctl_ping, DAEMON | BIT(OPT_COUNT), false},
-    {"info", ctl_info, DAEMON | BIT(OPT_LOCAL), false},
+    {"ping", ctl_ping, DAEMON | BIT(OPT_COUNT), WORD_NONE, 0},
+    {"info", ctl_info, DAEMON | BIT(OPT_LOCAL), WORD_NONE, 0},
     {"keygen", ctl_keygen,
-	EITHER | VALUES | BIT(OPT_OUT) | BIT(OPT_PEER) | BIT(OPT_EXPORT), true},
-    {"encaps", ctl_encaps, EITHER | VALUES | BIT(OPT_IN) | BIT(OPT_OUT), true},
-    {"decaps", ctl_decaps, EITHER | VALUES | BIT(OPT_IN) | BIT(OPT_KEY), true},
-    {"selftest", ctl_selftest, CONTROL | BIT(OPT_LOCAL), false},
-    {"stats", ctl_stats, CONTROL, false},
-    {"reload", ctl_reload, CONTROL, false},
-    {"drain", ctl_drain, CONTROL, false},
-    {"resume", ctl_resume, CONTROL, false},
+	EITHER | VALUES | BIT(OPT_OUT) | BIT(OPT_PEER) | BIT(OPT_EXPORT),
+	WORD_ALGORITHM, 0},
+    {"encaps", ctl_encaps, EITHER | VALUES | BIT(OPT_IN) | BIT(OPT_OUT), WORD_ALGORITHM,
+	0},
+    {"decaps", ctl_decaps, EITHER | VALUES | BIT(OPT_IN) | BIT(OPT_KEY), WORD_ALGORITHM,
+	0},
+    {"selftest", ctl_selftest, CONTROL | BIT(OPT_LOCAL), WORD_NONE, 0},
+    {"stats", ctl_stats, CONTROL, WORD_NONE, 0},
+    {"reload", ctl_reload, CONTROL, WORD_NONE, 0},
+    {"drain", ctl_drain, CONTROL, WORD_NONE, 0},
+    {"resume", ctl_resume, CONTROL, WORD_NONE, 0},
     {"demo", ctl_demo,
-	DAEMON | BIT(OPT_CONTROL) | BIT(OPT_EXCHANGES) | BIT(OPT_IN_FLIGHT), true},
+	DAEMON | BIT(OPT_CONTROL) | BIT(OPT_EXCHANGES) | BIT(OPT_IN_FLIGHT),
+	WORD_ALGORITHM, 0},
+    {"tls", ctl_tls,
+	BIT(OPT_TIMEOUT) | BIT(OPT_SERVERNAME) | BIT(OPT_GROUPS) | BIT(OPT_SPLIT) |
+	    BIT(OPT_REQUIRE),
+	WORD_PEER, 10000},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -84,6 +103,9 @@ static const struct option long_options[] = {
     {"count", required_argument, NULL, OPT_COUNT},
     {"exchanges", required_argument, NULL, OPT_EXCHANGES},
     {"in-flight", required_argument, NULL, OPT_IN_FLIGHT},
+    {"servername", required_argument, NULL, OPT_SERVERNAME},
+    {"groups", required_argument, NULL, OPT_GROUPS},
+    {"split", required_argument, NULL, OPT_SPLIT},
     {"json", no_argument, NULL, OPT_JSON},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -181,6 +203,14 @@ set_option(struct ctl *ctl, int option, const char *value)
 	case OPT_IN_FLIGHT:
 		return parse_number(
 		    ctl, option, value, 1, MLKEMCLIENT_MAX_ITEMS, &ctl->in_flight);
+	case OPT_SERVERNAME:
+		ctl->servername = value;
+		return CTL_OK;
+	case OPT_GROUPS:
+		ctl->groups = value;
+		return CTL_OK;
+	case OPT_SPLIT:
+		return parse_number(ctl, option, value, 0, 16384, &ctl->split_bytes);
 	case OPT_FORMAT:
 		return parse_format(ctl, option, value, &ctl->format);
 	case OPT_IN_FORMAT:
@@ -227,13 +257,18 @@ print_help(const struct ctl *ctl, const char *topic)
 	return CTL_OK;
 }
 
-/* A word behind the subcommand: an algorithm, or a mistake worth an explanation. */
+/* A word behind the subcommand: what it takes, or a mistake worth an explanation. */
 static int
-parse_algorithm(struct ctl *ctl, const struct command *command, const char *word)
+parse_word(struct ctl *ctl, const struct command *command, const char *word)
 {
 	size_t len = strlen(word);
 
-	if (command->takes_algorithm && mlkemclient_alg_parse(word, &ctl->alg) == 0)
+	if (command->word == WORD_PEER) {
+		ctl->peer = word;
+		return CTL_OK;
+	}
+	if (command->word == WORD_ALGORITHM &&
+	    mlkemclient_alg_parse(word, &ctl->alg) == 0)
 		return CTL_OK;
 	if (len >= 40)
 		return ctl_fail(ctl, CTL_USAGE,
@@ -241,7 +276,7 @@ parse_algorithm(struct ctl *ctl, const struct command *command, const char *word
 		    "ciphertexts come from a file or standard input, secrets never "
 		    "from the command line, where everybody can read them",
 		    len);
-	if (!command->takes_algorithm)
+	if (command->word == WORD_NONE)
 		return ctl_fail(
 		    ctl, CTL_USAGE, "%s takes no argument %s", command->name, word);
 	return ctl_fail(ctl, CTL_USAGE,
@@ -330,11 +365,13 @@ run(struct ctl *ctl, int argc, char **argv)
 		return explain_unknown_command(ctl, argv[0]);
 	ctl->command = command->name;
 	for (int i = 1; i < argc && !status; i++)
-		status = i == 1 ? parse_algorithm(ctl, command, argv[i])
+		status = i == 1 ? parse_word(ctl, command, argv[i])
 				: ctl_fail(ctl, CTL_USAGE, "one word too many: %s",
 				      shown(argv[i]));
 	if (!status)
 		status = check_options(ctl, command, given);
+	if (command->timeout_ms && !(given & BIT(OPT_TIMEOUT)))
+		ctl->timeout_ms = command->timeout_ms;
 	return status ? status : command->run(ctl);
 }
 
@@ -349,6 +386,7 @@ main(int argc, char **argv)
 	    .count = 1,
 	    .exchanges = 1000,
 	    .in_flight = 64,
+	    .split_bytes = 600,
 	};
 	int status;
 
