@@ -147,19 +147,18 @@ daemon_is_late(const struct auto_kind *kind)
 	return kind->daemon.outlier > kind->local.outlier + OUTLIERS_TOO_MANY;
 }
 
-/* The next burst lies a period after now; dearer daemons are looked at more seldom. */
+/* Dearer daemons are looked at more and more seldom. */
 static void
 burst_end(struct auto_kind *kind, uint64_t now_us, bool dearer, uint32_t period_max_us)
 {
 	kind->n_burst = 0;
 	kind->in_burst = false;
-	kind->burst_us = now_us;
-	if (!dearer)
-		kind->period_us = ROUTE_AUTO_PERIOD_MIN_US;
-	else if (kind->period_us < period_max_us)
+	kind->since_us = now_us;
+	if (dearer && kind->period_us < period_max_us)
 		kind->period_us *= 2;
 }
 
+/* Judged once, when a burst is over: what it cost, all processes at once. */
 static void
 settle_local(struct auto_kind *kind, uint64_t local, uint64_t daemon, uint64_t now_us)
 {
@@ -168,15 +167,16 @@ settle_local(struct auto_kind *kind, uint64_t local, uint64_t daemon, uint64_t n
 	unsigned percent =
 	    fault("client-auto-no-hysteresis") ? 100 : ROUTE_AUTO_TO_DAEMON_PERCENT;
 
-	if (known && kind->local.n >= ROUTE_AUTO_SAMPLES && !daemon_is_late(kind) &&
-	    daemon * 100 < local * percent) {
+	if (!kind->in_burst || kind->n_burst > 0)
+		return;
+	if (known && !daemon_is_late(kind) && daemon * 100 < local * percent) {
 		kind->choice = AUTO_DAEMON;
 		burst_end(kind, now_us, false, 0);
-	} else if (kind->in_burst && kind->n_burst == 0) {
-		burst_end(kind, now_us, true,
-		    known && daemon < local * 2 ? ROUTE_AUTO_PERIOD_MAX_US / 4
-						: ROUTE_AUTO_PERIOD_MAX_US);
+		return;
 	}
+	burst_end(kind, now_us, true,
+	    known && daemon < local * 2 ? ROUTE_AUTO_PERIOD_MAX_US / 4
+					: ROUTE_AUTO_PERIOD_MAX_US);
 }
 
 static void
@@ -188,31 +188,35 @@ settle_daemon(struct auto_kind *kind, uint64_t local, uint64_t daemon, uint64_t 
 	if (!daemon_is_late(kind) &&
 	    (local == 0 || daemon == 0 || daemon * 100 <= local * percent))
 		return;
+	/* After a stay that was worth it the next look comes soon, else later. */
+	if (now_us - kind->since_us > 2ull * ROUTE_AUTO_PERIOD_MAX_US)
+		kind->period_us = ROUTE_AUTO_PERIOD_MIN_US;
 	kind->choice = AUTO_LOCAL;
 	kind->calls = 0;
 	burst_end(kind, now_us, true, ROUTE_AUTO_PERIOD_MAX_US);
 }
 
 static bool
-burst_may_begin(const struct route_auto *costs, const struct auto_kind *kind)
+burst_may_begin(
+    const struct route_auto *costs, const struct auto_kind *kind, uint64_t local)
 {
-	uint64_t since_us = costs->now_us - kind->burst_us;
+	uint64_t since_us = costs->now_us - kind->since_us;
 	uint32_t share = fault("client-auto-probe-often") ? 8 : ROUTE_AUTO_SHARE;
 
 	if (kind->calls < ROUTE_AUTO_BURST * share || costs->budget <= 0 ||
-	    kind->local.n < ROUTE_AUTO_SAMPLES ||
-	    kind_cost(kind, AUTO_LOCAL) < ROUTE_AUTO_FLOOR_US * ONE_US)
+	    kind->local.n < ROUTE_AUTO_SAMPLES || local < ROUTE_AUTO_FLOOR_US * ONE_US)
 		return false;
 	if ((costs->now_us & (kind->period_us - 1)) < ROUTE_AUTO_WINDOW_US)
 		return since_us >= kind->period_us / 2;
-	return since_us >= 4ull * kind->period_us;
+	return since_us >= 2ull * ROUTE_AUTO_PERIOD_MAX_US;
 }
 
 /* Whether a call of a kind that is worked here goes to the daemon. */
 static bool
-probe_daemon(struct route_auto *costs, struct auto_kind *kind)
+probe_daemon(struct route_auto *costs, struct auto_kind *kind, uint64_t local)
 {
-	if (kind->n_burst == 0 && !kind->in_burst && burst_may_begin(costs, kind)) {
+	if (kind->n_burst == 0 && !kind->in_burst &&
+	    burst_may_begin(costs, kind, local)) {
 		kind->in_burst = true;
 		kind->n_burst = ROUTE_AUTO_BURST;
 		kind->n_unused = ROUTE_AUTO_BURST_UNUSED;
@@ -247,7 +251,7 @@ route_auto_choose(struct route_auto *costs, unsigned op, size_t n_items,
 	now_us = time_told(costs, now_us);
 	if (kind->period_us == 0) {
 		kind->period_us = ROUTE_AUTO_PERIOD_MIN_US;
-		kind->burst_us = now_us;
+		kind->since_us = now_us;
 	}
 	if (kind->calls < UINT32_MAX)
 		kind->calls++;
@@ -257,7 +261,7 @@ route_auto_choose(struct route_auto *costs, unsigned op, size_t n_items,
 	else
 		settle_daemon(kind, local, daemon, now_us);
 	if (kind->choice == AUTO_LOCAL) {
-		*probep = probe_daemon(costs, kind);
+		*probep = probe_daemon(costs, kind, local);
 		return *probep ? AUTO_DAEMON : AUTO_LOCAL;
 	}
 	*probep = probe_local(kind);

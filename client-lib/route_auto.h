@@ -32,9 +32,9 @@
 /* No daemon can be cheaper than system calls on both sides: below it none is asked. */
 #define ROUTE_AUTO_FLOOR_US 16
 
-/* Going to the daemon takes 1/20 less than local; coming back, 1/50 more. */
+/* Going to the daemon takes 1/20 less than local; coming back, as much more. */
 #define ROUTE_AUTO_TO_DAEMON_PERCENT 95
-#define ROUTE_AUTO_TO_LOCAL_PERCENT  102
+#define ROUTE_AUTO_TO_LOCAL_PERCENT  105
 
 /*
  * Probes come in bursts of ROUTE_AUTO_BURST calls in a row, of which the first ones are
@@ -42,7 +42,8 @@
  * ROUTE_AUTO_WINDOW_US of a period of the monotonic clock, which is the same clock for
  * all processes: what the daemon costs depends on how many use it at once, and probes
  * that come alone would never see a batch. The period doubles from one second to 64
- * while the daemon is dearer. One that is quiet for long makes its bursts at any time.
+ * while the daemon is dearer. A caller that is too seldom awake to meet a window makes
+ * its bursts at any time.
  *
  * Never more than one call in ROUTE_AUTO_SHARE is a probe, at any point of a sequence
  * of calls of a kind; and what probes take longer than local calls would is below
@@ -89,7 +90,7 @@ struct auto_kind {
 	unsigned n_unused; /* samples of the burst that are not to be learned from */
 	uint32_t calls;    /* since the last burst; on route daemon: local probe */
 	uint32_t period_us;
-	uint64_t burst_us; /* when the last burst ended */
+	uint64_t since_us; /* when the last burst ended */
 };
 
 struct route_auto {
