@@ -43,14 +43,17 @@ int
 provider_get_capabilities(
     void *provctx, const char *capability, OSSL_CALLBACK *tell, void *arg)
 {
-	/* Where libssl has these groups of its own, two of a kind would be there. */
 	static const int order[N_ALGS] = {
 	    ALG_X25519MLKEM768, ALG_MLKEM768, ALG_MLKEM1024, ALG_MLKEM512};
 	const struct provider *provider = provctx;
 
-	if (strcasecmp(capability, "TLS-GROUP") != 0 || !provider->offers_groups)
+	if (strcasecmp(capability, "TLS-GROUP") != 0)
 		return 0;
-	for (int i = 0; i < N_ALGS; i++)
+	/*
+	 * Where libssl has these groups of its own, two of a kind would be there. None is
+	 * a good answer: an SSL_CTX of OpenSSL 3.5 can't be made if this fails.
+	 */
+	for (int i = 0; i < N_ALGS && provider->offers_groups; i++)
 		if (!group_tell(&algs[order[i]], tell, arg))
 			return 0;
 	return 1;
