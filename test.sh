@@ -154,7 +154,7 @@ run clang "${plain[@]}" --suite integration --only 'exchange|inputs|frames|clien
 # The build in which faults are planted and memory is looked into.
 build hooks gcc -Dtest-hooks=true
 run hooks --suite unit --skip accumulated
-run hooks --suite integration --only 'wiping|planted|fairness|mlkemctl-local'
+run hooks --suite integration --only 'wiping|planted|fairness|mlkemctl-local|mlkem-ct'
 say "planting the faults of tests/lib/faults.tsv"
 /usr/bin/python3 tests/lib/runner.py faults --build "$top/hooks" --label hooks \
 	--results "$results" --list tests/lib/faults.tsv --source . || true

@@ -36,6 +36,29 @@ measure_ticks(void)
 #endif
 }
 
+#if defined(__x86_64__)
+const char measure_ticks_name[] = "time stamp counter";
+
+uint64_t
+measure_ticks_fenced(void)
+{
+	uint64_t ticks;
+
+	__builtin_ia32_lfence();
+	ticks = __builtin_ia32_rdtsc();
+	__builtin_ia32_lfence();
+	return ticks;
+}
+#else
+const char measure_ticks_name[] = "CLOCK_MONOTONIC, ns";
+
+uint64_t
+measure_ticks_fenced(void)
+{
+	return now_ns(CLOCK_MONOTONIC);
+}
+#endif
+
 static int
 compare_doubles(const void *a, const void *b)
 {
