@@ -18,6 +18,8 @@ sponge_init(struct sponge *sponge, const struct backend *backend)
 	}
 	sponge->busy = 0;
 	sponge->absorbing = 0;
+	sponge->gated = 0;
+	sponge->n_parked = 0;
 	sponge->jobs = NULL;
 	sponge->backend = backend;
 }
@@ -67,6 +69,68 @@ highest(unsigned mask)
 	return 31 - (unsigned)__builtin_clz(mask);
 }
 
+/* Is the next block of a lane's input there? */
+static bool
+lane_ready(const struct lane *lane)
+{
+	const struct stream *stream = &lane->stream;
+	size_t n = lane->job->kind->rate_words * 8u - stream->head_len;
+
+	if (stream->len < n)
+		n = stream->len;
+	return stream->missing == NULL || n + *stream->missing <= stream->len;
+}
+
+/* Every permutation works all lanes: a stream that has to wait leaves its lane. */
+static void
+sponge_park(struct sponge *sponge)
+{
+	unsigned lanes = sponge->backend->lanes;
+
+	for (unsigned mask = sponge->gated; mask != 0; mask &= mask - 1) {
+		struct parked *parked = &sponge->parked[sponge->n_parked];
+		unsigned i = lowest(mask);
+
+		if (lane_ready(&sponge->lane[i]))
+			continue;
+		assert(sponge->n_parked < SPONGE_PARKED_MAX);
+		parked->lane = sponge->lane[i];
+		for (unsigned w = 0; w < KECCAK_WORDS; w++)
+			parked->state[w] = sponge->state[w * lanes + i];
+		sponge->n_parked++;
+		sponge->busy &= ~(1u << i);
+		sponge->absorbing &= ~(1u << i);
+		sponge->gated &= ~(1u << i);
+	}
+}
+
+/* Those whose input has come go on, in the lowest of the idle lanes; returns the rest. */
+static unsigned
+sponge_resume(struct sponge *sponge, unsigned idle)
+{
+	unsigned lanes = sponge->backend->lanes, n = 0;
+
+	for (unsigned p = 0; p < sponge->n_parked; p++) {
+		const struct parked *parked = &sponge->parked[p];
+		unsigned i;
+
+		if (idle == 0 || !lane_ready(&parked->lane)) {
+			sponge->parked[n++] = *parked;
+			continue;
+		}
+		i = lowest(idle);
+		sponge->lane[i] = parked->lane;
+		for (unsigned w = 0; w < KECCAK_WORDS; w++)
+			sponge->state[w * lanes + i] = parked->state[w];
+		sponge->busy |= 1u << i;
+		sponge->absorbing |= 1u << i;
+		sponge->gated |= 1u << i;
+		idle &= ~(1u << i);
+	}
+	sponge->n_parked = n;
+	return idle;
+}
+
 /*
  * Give idle lanes the streams that wait: short ones the upper lanes and long ones the
  * lower, so that those that are left over at last share one half, and a backend that can
@@ -79,6 +143,8 @@ sponge_start(struct sponge *sponge)
 	unsigned idle = ((1u << sponge->backend->lanes) - 1) & ~sponge->busy;
 	unsigned fresh = 0;
 
+	if (sponge->n_parked != 0)
+		idle = sponge_resume(sponge, idle);
 	while (idle != 0) {
 		unsigned i;
 
@@ -88,6 +154,9 @@ sponge_start(struct sponge *sponge)
 			break;
 		i = job->kind->is_short ? highest(idle) : lowest(idle);
 		lane_start(&sponge->lane[i], job, sponge->block[i]);
+		if (sponge->lane[i].stream.missing != NULL)
+			sponge->gated |= 1u << i;
+		assert(lane_ready(&sponge->lane[i]));
 		fresh |= 1u << i;
 		idle &= ~(1u << i);
 	}
@@ -146,6 +215,7 @@ sponge_absorb(struct sponge *sponge, unsigned fresh)
 			continue;
 		end[i] = lane->job->kind->rate_words;
 		sponge->absorbing &= ~(1u << i);
+		sponge->gated &= ~(1u << i);
 		sponge->squeeze_to[i] = sponge->out[i];
 		sponge->squeeze_words[i] = end[i];
 	}
@@ -186,6 +256,12 @@ sponge_done(const struct sponge *sponge, const struct stream_job *job, unsigned 
 		if (lane->job == job && lane->index < bound)
 			return false;
 	}
+	for (unsigned p = 0; p < sponge->n_parked; p++) {
+		const struct lane *lane = &sponge->parked[p].lane;
+
+		if (lane->job == job && lane->index < bound)
+			return false;
+	}
 	return true;
 }
 
@@ -194,8 +270,12 @@ sponge_run(struct sponge *sponge, const struct stream_job *job, unsigned bound)
 {
 	assert(bound <= job->limit);
 	while (!sponge_done(sponge, job, bound)) {
-		unsigned fresh = sponge_start(sponge), squeezed;
+		unsigned fresh, squeezed;
 
+		if (sponge->gated != 0)
+			sponge_park(sponge);
+		fresh = sponge_start(sponge);
+		assert(sponge->busy != 0);
 		if (sponge->absorbing != 0)
 			sponge_absorb(sponge, fresh);
 		sponge->backend->keccak(sponge->state, sponge->busy);

@@ -3,7 +3,8 @@
  * fips202.h: SHA3-256, SHA3-512, SHAKE128 and SHAKE256 streams (FIPS 202), laid on the
  * lanes of a backend's Keccak by permutation. A lane whose stream has ended takes the
  * next one that waits before the next permutation, whatever the others are doing, so
- * streams of different rates and lengths ride side by side. A struct sponge belongs to
+ * streams of different rates and lengths ride side by side. A stream whose input is
+ * still being made leaves its lane while it has to wait. A struct sponge belongs to
  * one call, holds secrets, and is wiped by its owner with the rest of the call's work.
  */
 #ifndef MLKEMD_FIPS202_H
@@ -40,7 +41,9 @@ struct stream {
 	uint8_t *head;
 	const uint8_t *part;
 	size_t len; /* of the part */
-	void *to;   /* the consumer's own */
+	/* Bytes at its end that are still to come, or NULL. The first block is there. */
+	const size_t *missing;
+	void *to; /* the consumer's own */
 	uint8_t head_len;
 	uint8_t n_blocks; /* to be squeezed before the consumer is called first */
 };
@@ -76,6 +79,14 @@ struct lane {
 	uint8_t n_squeezed; /* blocks that lie in out */
 };
 
+/* A stream that waits for its input without a lane, and how many of these may be. */
+#define SPONGE_PARKED_MAX 2
+
+struct parked {
+	struct lane lane;
+	uint64_t state[KECCAK_WORDS];
+};
+
 /* Lanes are bits in masks: most steps have something to do for a few of them only. */
 struct sponge {
 	_Alignas(64) uint64_t state[KECCAK_WORDS * BACKEND_LANES_MAX];
@@ -84,6 +95,9 @@ struct sponge {
 	struct lane lane[BACKEND_LANES_MAX];
 	unsigned busy; /* lanes that have a stream; the state of others is padding */
 	unsigned absorbing; /* those of them whose input has not ended */
+	unsigned gated;     /* those of them that may have to wait for it */
+	unsigned n_parked;
+	struct parked parked[SPONGE_PARKED_MAX];
 	uint8_t *squeeze_to[BACKEND_LANES_MAX];
 	uint8_t squeeze_words[BACKEND_LANES_MAX]; /* 0 while absorbing or not busy */
 	struct stream_job *jobs;

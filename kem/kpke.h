@@ -42,9 +42,11 @@ struct group {
 	struct group_item item[KEM_GROUP_MAX];
 	struct matrix matrix;
 	struct noise noise;
-	uint8_t packed[352]; /* one polynomial of c', where it is only compared */
-	struct poly *s, *e;  /* n * k: s^ or y^, and e or e1 */
-	struct poly *e2;     /* n */
+	struct stream_job *riding; /* keygen: H(ek), begun beside the matrix; or NULL */
+	size_t ek_missing;         /* keygen: bytes of each ek_out still to come */
+	uint8_t packed[352];       /* one polynomial of c', where it is only compared */
+	struct poly *s, *e;        /* n * k: s^ or y^, and e or e1 */
+	struct poly *e2;           /* n */
 	struct poly
 	    *ring; /* the matrix; before it s^ in decrypt, after it t^ in encrypt */
 	struct poly *sum;       /* one */

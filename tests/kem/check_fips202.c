@@ -56,6 +56,8 @@ struct message {
 	const struct function *f;
 	size_t len;
 	uint8_t head, n_blocks;
+	const uint8_t *from;   /* where the input lies, if not in `input` */
+	const size_t *missing; /* of it, as the stream's */
 	size_t n_out;
 	uint8_t out[OUT_MAX];
 };
@@ -75,9 +77,10 @@ message_start(void *ctx, unsigned index, struct stream *stream)
 	memcpy(stream->head, input, m->head);
 	stream->head_len = m->head;
 	if (m->len > m->head) {
-		stream->part = input + m->head;
+		stream->part = (m->from ? m->from : input) + m->head;
 		stream->len = m->len - m->head;
 	}
+	stream->missing = m->missing;
 	stream->n_blocks = m->n_blocks;
 	stream->to = m;
 }
@@ -251,6 +254,71 @@ START_TEST(test_riders)
 }
 END_TEST
 
+/*
+ * Two long parts that come in pieces, beside streams that keep all lanes busy: a stream
+ * takes what is there, leaves its lane when no whole block is, and goes on later. With
+ * gated false it takes what has not come yet. Returns wrong ones.
+ */
+static unsigned
+run_gated(size_t first, size_t piece, bool gated)
+{
+	static struct sponge sponge;
+	static struct message late[SPONGE_PARKED_MAX], quick[64];
+	static uint8_t part[1600];
+	struct messages late_job, quick_job;
+	size_t missing = sizeof part - first;
+	unsigned wrong = 0, n_quick = 0;
+
+	memset(late, 0, sizeof late);
+	memset(quick, 0, sizeof quick);
+	memset(part, 0xee, sizeof part);
+	memcpy(part, input, first);
+	for (unsigned i = 0; i < SPONGE_PARKED_MAX; i++)
+		late[i] = (struct message){.f = &functions[0],
+		    .len = sizeof part,
+		    .n_blocks = 1,
+		    .from = part,
+		    .missing = gated ? &missing : NULL};
+	for (unsigned i = 0; i < 64; i++)
+		quick[i] = (struct message){
+		    .f = &functions[2], .len = 34, .head = 34, .n_blocks = 3};
+	sponge_init(&sponge, test_backend());
+	messages_init(&late_job, &functions[0], late, SPONGE_PARKED_MAX);
+	messages_init(&quick_job, &functions[2], quick, 64);
+	sponge_add_first(&sponge, &quick_job.job);
+	sponge_add_first(&sponge, &late_job.job);
+	while (missing > 0) {
+		size_t n = missing < piece ? missing : piece;
+
+		n_quick = n_quick < 60 ? n_quick + 3 : n_quick;
+		sponge_run(&sponge, &quick_job.job, n_quick);
+		memcpy(part + sizeof part - missing, input + sizeof part - missing, n);
+		missing -= n;
+	}
+	sponge_run(&sponge, &late_job.job, SPONGE_PARKED_MAX);
+	sponge_run(&sponge, &quick_job.job, 64);
+	ck_assert_uint_eq(sponge.n_parked, 0);
+	for (unsigned i = 0; i < 64; i++)
+		ck_assert_uint_eq(message_is_wrong(&quick[i]), 0);
+	for (unsigned i = 0; i < SPONGE_PARKED_MAX; i++)
+		wrong += message_is_wrong(&late[i]);
+	return wrong;
+}
+
+START_TEST(test_gated)
+{
+	static const size_t pieces[] = {1, 17, 135, 136, 137, 271, 384, 1000, 1600};
+
+	fill_input();
+	for (size_t p = 0; p < sizeof pieces / sizeof pieces[0]; p++) {
+		ck_assert_uint_eq(run_gated(136, pieces[p], true), 0);
+		ck_assert_uint_eq(run_gated(384, pieces[p], true), 0);
+		ck_assert_uint_eq(run_gated(1599, pieces[p], true), 0);
+	}
+	ck_assert_uint_gt(run_gated(384, 384, false), 0);
+}
+END_TEST
+
 int
 main(int argc, char **argv)
 {
@@ -261,6 +329,7 @@ main(int argc, char **argv)
 	tcase_add_test(tcase, test_lengths);
 	tcase_add_test(tcase, test_lengths_control);
 	tcase_add_test(tcase, test_riders);
+	tcase_add_test(tcase, test_gated);
 	suite_add_tcase(suite, tcase);
 	return test_main(argc, argv, suite);
 }
