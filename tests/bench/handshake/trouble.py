@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""handshake.sh --trouble and --growth: what a proxy suffers when mlkemd does."""
+
+import json
+import signal
+import statistics
+import time
+
+import cases
+
+QUEUED = 200
+ROUNDS = 5
+
+
+def case_of(name):
+    return next(case for case in cases.CASES if case.name == name)
+
+
+def queue(rig, port, case):
+    """All at once; how long until the last is done."""
+    done = rig.load.run(port, "tls", case.group, QUEUED, QUEUED, 60)
+    return done["seconds"] * 1000, done["failed"]
+
+
+def frozen(rig):
+    """nginx with one worker: the time that a frozen mlkemd adds to a queue in all.
+
+    A fresh nginx each round, connected to the daemon and with its breaker closed.
+    """
+    case = case_of("hybrid-daemon")
+    added, usual, failed = [], [], 0
+    for _ in range(ROUNDS):
+        proxy, port = rig.start(case, "nginx", 1)
+        queue(rig, port, case)
+        times = [queue(rig, port, case) for _ in range(3)]
+        rig.daemon.process.send_signal(signal.SIGSTOP)
+        stopped = queue(rig, port, case)
+        rig.daemon.process.send_signal(signal.SIGCONT)
+        proxy.stop()
+        usual.append(statistics.median(ms for ms, _ in times))
+        added.append(stopped[0] - usual[-1])
+        failed += stopped[1] + sum(n for _, n in times)
+    return {"case": "frozen-daemon", "proxy": "nginx", "workers": 1, "queued": QUEUED,
+            "usual_ms": round(statistics.median(usual), 1),
+            "added_ms": round(statistics.median(added), 1),
+            "added_max_ms": round(max(added), 1), "must_ms": 50, "aim_ms": 5,
+            "failed": failed}
+
+
+def under_load(rig, kind, workers, count):
+    """Killed, frozen, restarted, stopped in good order, while handshakes are made."""
+    case = case_of("hybrid-daemon")
+    proxy, port = rig.start(case, kind, workers)
+    load = rig.load.popen(port, "tls", case.group, count, 32, 300)
+    daemon, n = rig.daemon, {"killed": 0, "frozen": 0, "restarted": 0}
+    while load.poll() is None:
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        daemon.process.send_signal(signal.SIGCONT)
+        n["frozen"] += 1
+        time.sleep(1.2)  # until the breaker lets a probe through
+        daemon.stop(signal.SIGKILL)
+        n["killed"] += 1
+        time.sleep(0.2)
+        daemon.start()
+        time.sleep(1.2)
+        daemon.stop(signal.SIGTERM)
+        daemon.start()
+        n["restarted"] += 1
+        time.sleep(1.2)
+    done = json.loads(load.communicate()[0])
+    proxy.stop()
+    return {"case": "daemon-in-trouble", "proxy": kind, "workers": workers,
+            "handshakes": len(done["us"]), **n, "failed": done["failed"],
+            "error": done["error"], "p99_us": sorted(done["us"])[-len(done["us"]) // 100]}
+
+
+def growth(rig, kind, workers, route, count):
+    """After a tenth of the handshakes, which fill what is kept for good."""
+    case = case_of(f"hybrid-{route}")
+    proxy, port = rig.start(case, kind, workers)
+    warm = rig.load.run(port, "tls", case.group, max(count // 10, 1000), 32, 600)
+    before = proxy.memory()
+    done = rig.load.run(port, "tls", case.group, count, 32, 3000)
+    after = proxy.memory()
+    proxy.stop()
+    return {"case": "growth", "proxy": kind, "workers": workers, "route": route,
+            "handshakes": len(done["us"]), "rss_kib": after[0],
+            "growth_kib": after[0] - before[0], "growth_fds": after[1] - before[1],
+            "failed": warm["failed"] + done["failed"]}
+
+
+def run(rig, args):
+    if args.growth:
+        return [growth(rig, kind, 1, route, args.growth)
+                for kind in ("nginx", "haproxy") for route in ("local", "daemon", "auto")
+                if kind in rig.programs["host"]]
+    count = args.count * 40
+    return [frozen(rig)] + [under_load(rig, kind, workers, count)
+                            for kind, workers in (("nginx", 1), ("nginx", 4),
+                                                  ("haproxy", 1))
+                            if kind in rig.programs["host"]]
