@@ -8,7 +8,7 @@
  * failed. Else each has its own result.
  */
 static int
-job_end(const struct job *job)
+batch_error(const struct job *job)
 {
 	int error = job->items[0].error;
 
@@ -22,45 +22,47 @@ int
 mlkemclient_keygen_batch(struct mlkemclient *client, enum mlkemclient_alg alg,
     struct mlkemclient_keygen_item *items, size_t n_items)
 {
-	struct job *job;
+	struct mlkemclient_sizes sizes;
+	struct job job;
 	int err;
 
 	if (client == NULL || items == NULL)
 		return MLKEMCLIENT_E_INVALID;
-	job = &client->job;
-	err = job_begin(client, JOB_KEYGEN, alg, n_items);
+	(void)!mlkemclient_get_sizes(alg, &sizes); /* zeros, if it is unknown */
+	err = job_begin(client, &job, JOB_KEYGEN, alg, n_items);
 	for (size_t i = 0; i < n_items && n_items <= MLKEMCLIENT_MAX_ITEMS; i++) {
+		bytes_zero(items[i].share, sizes.share);
 		items[i].key = NULL;
 		items[i].error = err;
 	}
 	if (err != 0)
-		return err;
+		goto out;
 
 	for (size_t i = 0; i < n_items; i++) {
-		struct job_item *item = &job->items[i];
+		struct job_item *item = &job.items[i];
 
-		bytes_zero(items[i].share, kem_alg_info(job->alg)->share_bytes);
 		item->out_share = items[i].share;
 		if (item->out_share == NULL) {
 			item->error = client_fail(
 			    client, MLKEMCLIENT_E_INVALID, "no room for the share");
 			continue;
 		}
-		item->key = key_new(client, job->alg);
+		item->key = key_new(client, job.alg);
 		if (item->key == NULL)
 			item->error =
 			    client_fail(client, MLKEMCLIENT_E_INTERNAL, "no memory");
 	}
-	route_run(client, job);
+	route_run(client, &job);
 	for (size_t i = 0; i < n_items; i++) {
-		items[i].error = job->items[i].error;
+		items[i].error = job.items[i].error;
 		if (items[i].error == 0)
-			items[i].key = job->items[i].key;
+			items[i].key = job.items[i].key;
 		else
-			key_free(job->items[i].key);
+			key_free(job.items[i].key);
 	}
-	err = job_end(job);
-	job_wipe(job);
+	err = batch_error(&job);
+out:
+	job_end(client, &job);
 	return err;
 }
 
@@ -68,24 +70,26 @@ int
 mlkemclient_encaps_batch(struct mlkemclient *client, enum mlkemclient_alg alg,
     struct mlkemclient_encaps_item *items, size_t n_items)
 {
-	struct job *job;
+	struct mlkemclient_sizes sizes;
+	struct job job;
 	int err;
 
 	if (client == NULL || items == NULL)
 		return MLKEMCLIENT_E_INVALID;
-	job = &client->job;
-	err = job_begin(client, JOB_ENCAPS, alg, n_items);
-	for (size_t i = 0; i < n_items && n_items <= MLKEMCLIENT_MAX_ITEMS; i++)
+	(void)!mlkemclient_get_sizes(alg, &sizes); /* zeros, if it is unknown */
+	err = job_begin(client, &job, JOB_ENCAPS, alg, n_items);
+	for (size_t i = 0; i < n_items && n_items <= MLKEMCLIENT_MAX_ITEMS; i++) {
+		bytes_zero(items[i].ciphertext, sizes.ciphertext);
+		bytes_zero(items[i].secret, job.secret_bytes);
 		items[i].error = err;
+	}
 	if (err != 0)
-		return err;
+		goto out;
 
 	for (size_t i = 0; i < n_items; i++) {
-		const struct kem_alg_info *info = kem_alg_info(job->alg);
-		struct job_item *item = &job->items[i];
+		const struct kem_alg_info *info = kem_alg_info(job.alg);
+		struct job_item *item = &job.items[i];
 
-		bytes_zero(items[i].ciphertext, info->ct_bytes);
-		bytes_zero(items[i].secret, job->secret_bytes);
 		item->share = items[i].share;
 		item->share_len = items[i].share_len;
 		item->out_ciphertext = items[i].ciphertext;
@@ -94,14 +98,15 @@ mlkemclient_encaps_batch(struct mlkemclient *client, enum mlkemclient_alg alg,
 		    item->out_secret == NULL)
 			item->error = client_fail(
 			    client, MLKEMCLIENT_E_INVALID, "a pointer is missing");
-		item_check_length(
-		    client, item, KEM_PART_SHARE, item->share_len, info->share_bytes);
+		item_check_length(client, &job, item, KEM_PART_SHARE, item->share_len,
+		    info->share_bytes);
 	}
-	route_run(client, job);
+	route_run(client, &job);
 	for (size_t i = 0; i < n_items; i++)
-		items[i].error = job->items[i].error;
-	err = job_end(job);
-	job_wipe(job);
+		items[i].error = job.items[i].error;
+	err = batch_error(&job);
+out:
+	job_end(client, &job);
 	return err;
 }
 
@@ -109,37 +114,38 @@ int
 mlkemclient_decaps_batch(struct mlkemclient *client, enum mlkemclient_alg alg,
     struct mlkemclient_decaps_item *items, size_t n_items)
 {
-	struct job *job;
+	struct job job;
 	int err;
 
 	if (client == NULL || items == NULL)
 		return MLKEMCLIENT_E_INVALID;
-	job = &client->job;
-	err = job_begin(client, JOB_DECAPS, alg, n_items);
-	for (size_t i = 0; i < n_items && n_items <= MLKEMCLIENT_MAX_ITEMS; i++)
+	err = job_begin(client, &job, JOB_DECAPS, alg, n_items);
+	for (size_t i = 0; i < n_items && n_items <= MLKEMCLIENT_MAX_ITEMS; i++) {
+		bytes_zero(items[i].secret, job.secret_bytes);
 		items[i].error = err;
+	}
 	if (err != 0)
-		return err;
+		goto out;
 
 	for (size_t i = 0; i < n_items; i++) {
-		struct job_item *item = &job->items[i];
+		struct job_item *item = &job.items[i];
 
-		bytes_zero(items[i].secret, job->secret_bytes);
 		item->key = items[i].key;
 		item->ciphertext = items[i].ciphertext;
 		item->ciphertext_len = items[i].ciphertext_len;
 		item->out_secret = items[i].secret;
-		item_check_key(client, item);
+		item_check_key(client, &job, item);
 		if (item->ciphertext == NULL || item->out_secret == NULL)
 			item->error = client_fail(
 			    client, MLKEMCLIENT_E_INVALID, "a pointer is missing");
-		item_check_length(client, item, KEM_PART_CT, item->ciphertext_len,
-		    kem_alg_info(job->alg)->ct_bytes);
+		item_check_length(client, &job, item, KEM_PART_CT, item->ciphertext_len,
+		    kem_alg_info(job.alg)->ct_bytes);
 	}
-	route_run(client, job);
+	route_run(client, &job);
 	for (size_t i = 0; i < n_items; i++)
-		items[i].error = job->items[i].error;
-	err = job_end(job);
-	job_wipe(job);
+		items[i].error = job.items[i].error;
+	err = batch_error(&job);
+out:
+	job_end(client, &job);
 	return err;
 }

@@ -9,7 +9,7 @@ void
 breaker_trip(struct breaker *breaker, int error, uint64_t now_us)
 {
 	if (error == MLKEMCLIENT_E_UNAVAILABLE && breaker->error == error &&
-	    breaker_is_open(breaker, now_us))
+	    now_us < breaker->until_us)
 		return; /* calls that passed an open breaker by: a key in the daemon */
 	if (error != MLKEMCLIENT_E_UNAVAILABLE ||
 	    breaker->error != MLKEMCLIENT_E_UNAVAILABLE)
@@ -31,5 +31,23 @@ breaker_reset(struct breaker *breaker)
 bool
 breaker_is_open(const struct breaker *breaker, uint64_t now_us)
 {
-	return breaker->error != 0 && now_us < breaker->until_us;
+	return breaker->error != 0 && (breaker->probing || now_us < breaker->until_us);
+}
+
+bool
+breaker_try(struct breaker *breaker, uint64_t now_us, bool *is_probep)
+{
+	*is_probep = false;
+	if (breaker_is_open(breaker, now_us))
+		return false;
+	*is_probep = breaker->error != 0;
+	breaker->probing = *is_probep;
+	return true;
+}
+
+void
+breaker_tried(struct breaker *breaker, bool is_probe)
+{
+	if (is_probe)
+		breaker->probing = false;
 }

@@ -10,8 +10,13 @@
 static int
 ask(struct mlkemclient *client, struct call *call)
 {
-	client_enter(client);
-	return exchange_run(client, call, client_now(client) + client->deadline_us);
+	int err;
+
+	report_clear(client);
+	client_lock(client);
+	err = exchange_run(client, call, client_now(client) + client->deadline_us);
+	client_unlock(client);
+	return err;
 }
 
 int

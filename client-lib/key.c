@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client-lib/client.h"
 
@@ -9,10 +8,11 @@
 #define SLOT_BYTES  (KEM_SECRET_MAX + KEM_SHARE_MAX)
 #define BLOCK_SLOTS 16u
 
+/* Stands at the end of its own room, behind the slots. */
 struct key_block {
-	struct key_block *next;
-	struct room room;
+	uint8_t slots[BLOCK_SLOTS][SLOT_BYTES];
 	uint32_t taken; /* bit i: slot i */
+	struct key_block *next;
 };
 
 _Static_assert(BLOCK_SLOTS < 32, "taken is too narrow");
@@ -26,80 +26,91 @@ key_new(struct mlkemclient *client, enum kem_alg alg)
 		return NULL;
 	key->owner = client;
 	key->alg = alg;
-	key->pid = client->pid;
+	key->era = client->era; /* job_begin() has entered the process */
 	return key;
 }
 
 static struct key_block *
 key_block_with_room(struct mlkemclient *client)
 {
-	struct key_block *block = client->key_blocks;
+	struct key_block *block = client->live->key_blocks;
+	struct room *room;
 
 	while (block != NULL && block->taken == (1u << BLOCK_SLOTS) - 1)
 		block = block->next;
 	if (block != NULL)
 		return block;
 
-	block = calloc(1, sizeof(*block));
-	if (block == NULL)
+	room = room_new(&client->rooms, sizeof(*block), ROOM_SECRET);
+	if (room == NULL)
 		return NULL;
-	if (room_map(&block->room, BLOCK_SLOTS * SLOT_BYTES) != 0) {
-		free(block);
-		return NULL;
-	}
-	block->next = client->key_blocks;
-	client->key_blocks = block;
+	block = (struct key_block *)(void *)room->base;
+	block->next = client->live->key_blocks;
+	client->live->key_blocks = block;
 	return block;
 }
 
 int
 key_need_secret(struct mlkemclient_key *key)
 {
-	struct key_block *block = key_block_with_room(key->owner);
+	struct mlkemclient *client = key->owner;
+	struct key_block *block;
 	unsigned slot = 0;
 
-	if (block == NULL)
-		return MLKEMCLIENT_E_INTERNAL;
-	while (block->taken & 1u << slot)
-		slot++;
-	block->taken |= 1u << slot;
-	key->secret = block->room.base + slot * SLOT_BYTES;
-	return 0;
+	client_lock(client);
+	block = key_block_with_room(client);
+	if (block != NULL) {
+		while (block->taken & 1u << slot)
+			slot++;
+		block->taken |= 1u << slot;
+		key->secret = block->slots[slot];
+	}
+	client_unlock(client);
+	return block != NULL ? 0 : MLKEMCLIENT_E_INTERNAL;
 }
 
-static void
+/* In a child the parent's blocks are gone, and nothing is left to be given back. */
+void
 key_drop_secret(struct mlkemclient_key *key)
 {
-	struct key_block *block = key->owner->key_blocks;
+	struct mlkemclient *client = key->owner;
+	struct key_block *block;
 
 	if (key->secret == NULL)
 		return;
-	kem_wipe(key->secret, SLOT_BYTES);
-	while (key->secret < block->room.base ||
-	       key->secret >= block->room.base + block->room.size)
-		block = block->next;
-	block->taken &=
-	    ~(1u << ((size_t)(key->secret - block->room.base) / SLOT_BYTES));
+	client_lock(client);
+	if (key->era == client->era) {
+		kem_wipe(key->secret, SLOT_BYTES);
+		block = client->live->key_blocks;
+		while (key->secret < block->slots[0] ||
+		       key->secret > block->slots[BLOCK_SLOTS - 1])
+			block = block->next;
+		block->taken &=
+		    ~(1u << ((size_t)(key->secret - block->slots[0]) / SLOT_BYTES));
+	}
 	key->secret = NULL;
-}
-
-void
-key_spend(struct mlkemclient_key *key)
-{
-	key->spent = true;
-	key_drop_secret(key);
+	client_unlock(client);
 }
 
 /* A daemon's key lives as long as the connection that it was made on. */
 bool
 key_is_live(const struct mlkemclient_key *key)
 {
-	const struct link *link = &key->owner->link;
+	const struct mlkemclient *client = key->owner;
 
-	if (key->spent || key->pid != key->owner->pid)
+	if (atomic_load(&key->spent) || key->era != client->era)
 		return false;
-	return !key->in_daemon ||
-	       (link->fd >= 0 && key->generation == link->generation);
+	return !key->in_daemon || (client->live->link.ready &&
+				      key->generation == client->live->link.generation);
+}
+
+void
+key_made_in_daemon(struct mlkemclient_key *key, const uint8_t *handle, bool leased)
+{
+	memcpy(key->handle, handle, sizeof(key->handle));
+	key->in_daemon = true;
+	key->leased = leased;
+	key->generation = key->owner->live->link.generation;
 }
 
 void
@@ -112,45 +123,26 @@ key_free(struct mlkemclient_key *key)
 	free(key);
 }
 
-void
-key_blocks_free(struct mlkemclient *client)
-{
-	while (client->key_blocks != NULL) {
-		struct key_block *block = client->key_blocks;
-
-		client->key_blocks = block->next;
-		room_unmap(&block->room);
-		free(block);
-	}
-}
-
-void
-key_blocks_relock(struct mlkemclient *client)
-{
-	for (struct key_block *block = client->key_blocks; block; block = block->next)
-		room_relock(&block->room);
-}
-
 /*
- * The release is asked for only where that is cheap: on the key's own open connection,
- * and not while the daemon is silent. Elsewhere its lifetime ends the key.
+ * The release is sent where that is cheap: on the key's own open connection, at once,
+ * and not while the daemon is silent. Nobody waits for its answer. Elsewhere its
+ * lifetime ends the key.
  */
 void
 mlkemclient_key_free(struct mlkemclient *client, struct mlkemclient_key *key)
 {
-	struct call call = {.op = CALL_RELEASE, .key = key, .needs_key = true};
-	char message[sizeof(client->message)];
+	struct call call = {.op = CALL_RELEASE};
+	uint64_t id;
 
 	if (key == NULL)
 		return;
 	client = key->owner;
-	client_check_process(client);
-	if (key->in_daemon && key_is_live(key) && client->link.timeouts_in_a_row == 0) {
-		/* The caller may not have read yet why its last call failed. */
-		memcpy(message, client->message, sizeof(message));
-		(void)!exchange_run(
-		    client, &call, client_now(client) + client->deadline_us);
-		memcpy(client->message, message, sizeof(message));
+	if (key->in_daemon && !atomic_load(&key->spent)) {
+		client_lock(client);
+		call.handle = key->handle;
+		if (key_is_live(key) && client->live->link.timeouts_in_a_row == 0)
+			(void)link_tell(client, &call, &id);
+		client_unlock(client);
 	}
 	key_free(key);
 }

@@ -18,7 +18,7 @@ text_take(char *out, size_t size, const char *text)
 }
 
 static int
-refusal(struct mlkemclient *client, uint32_t status, const char *text)
+refusal(struct call *call, uint32_t status, const char *text)
 {
 	int error = error_from_status(status);
 	char clean[WIRE_MAX_MESSAGE_TEXT + 1];
@@ -26,7 +26,7 @@ refusal(struct mlkemclient *client, uint32_t status, const char *text)
 	text_take(clean, sizeof(clean), text);
 	if (*clean == '\0')
 		snprintf(clean, sizeof(clean), "%s", mlkemclient_strerror(error));
-	return client_fail(client, error, "%s (status %u)", clean, status);
+	return call_fail(call, error, "%s (status %u)", clean, status);
 }
 
 /* One item of an answer, whatever its operation. */
@@ -114,31 +114,27 @@ bytes_take(uint8_t *out, ProtobufCBinaryData in)
 }
 
 static void
-item_take(
-    struct mlkemclient *client, struct job_item *item, const struct incoming_item *in)
+item_take(struct call *call, struct job_item *item, const struct incoming_item *in)
 {
 	if (in->status != 0) {
-		item->error = refusal(client, in->status, in->message);
+		item->error = refusal(call, in->status, in->message);
 		return;
 	}
 	bytes_take(item->out_share, in->share);
 	bytes_take(item->out_private_key, in->private_key);
 	bytes_take(item->out_ciphertext, in->ciphertext);
 	bytes_take(item->out_secret, in->secret);
-	if (in->handle.len != 0) {
-		memcpy(item->key->handle, in->handle.data, WIRE_HANDLE_BYTES);
-		item->key->in_daemon = true;
-		item->key->generation = client->link.generation;
-	}
+	if (in->handle.len != 0)
+		key_made_in_daemon(item->key, in->handle.data, false);
 	item->error = 0;
-	client->counts.by_daemon++;
 }
 
 /* All is looked at before anything is used: an answer that lies gives nothing. */
 static int
 job_take(
-    struct mlkemclient *client, struct job *job, const Mlkemd__V1__Response *response)
+    struct mlkemclient *client, struct call *call, const Mlkemd__V1__Response *response)
 {
+	struct job *job = call->job;
 	static const Mlkemd__V1__Response__ResultCase results[] = {
 	    [JOB_KEYGEN] = MLKEMD__V1__RESPONSE__RESULT_KEYS,
 	    [JOB_ENCAPS] = MLKEMD__V1__RESPONSE__RESULT_ENCAPSULATED,
@@ -161,9 +157,38 @@ job_take(
 		if (!job->items[i].by_daemon)
 			continue;
 		in = incoming_item(response, job->op, taken++);
-		item_take(client, &job->items[i], &in);
+		item_take(call, &job->items[i], &in);
+		client->live->counts.by_daemon += job->items[i].error == 0;
 	}
 	return 0;
+}
+
+/* As honest as a job's answer has to be. The first refusal is why there are no more. */
+static int
+lease_fill(
+    struct mlkemclient *client, struct call *call, const Mlkemd__V1__Response *response)
+{
+	const struct job like = {.op = JOB_KEYGEN, .alg = call->rack->alg};
+	int err = 0;
+
+	if (response->result_case != MLKEMD__V1__RESPONSE__RESULT_KEYS ||
+	    response->keys->n_items != call->rack->n_asked)
+		return MESSAGE_E_LIE;
+	for (size_t i = 0; i < response->keys->n_items; i++) {
+		struct incoming_item in = incoming_item(response, JOB_KEYGEN, i);
+
+		if (!incoming_is_honest(&in, &like))
+			return MESSAGE_E_LIE;
+	}
+	for (size_t i = 0; i < response->keys->n_items; i++) {
+		struct incoming_item in = incoming_item(response, JOB_KEYGEN, i);
+
+		if (in.status == 0)
+			lease_put(client, call->rack, in.share.data, in.handle.data);
+		else if (err == 0)
+			err = refusal(call, in.status, in.message);
+	}
+	return err;
 }
 
 static int
@@ -172,8 +197,12 @@ hello_take(struct mlkemclient *client, const Mlkemd__V1__Response *response)
 	if (response->result_case != MLKEMD__V1__RESPONSE__RESULT_HELLO ||
 	    response->hello->version != WIRE_VERSION)
 		return MESSAGE_E_LIE;
-	client->link.connection = response->hello->connection;
-	client->fallbacks_untold = 0;
+	client->live->link.connection = response->hello->connection;
+	client->live->fallbacks_untold = 0;
+	client->live->link.handle_lifetime_ms =
+	    response->hello->limits != NULL
+		? response->hello->limits->handle_lifetime_ms
+		: 0;
 	return 0;
 }
 
@@ -192,7 +221,7 @@ info_take(struct mlkemclient *client, struct mlkemclient_info *info,
 	info->lanes = in->lanes;
 	info->shards = in->shards;
 	info->shard = in->shard;
-	info->connection = client->link.connection;
+	info->connection = client->live->link.connection;
 	info->uptime_s = in->uptime_s;
 	info->pool_hybrid = in->pool_hybrid;
 	info->pool_mlkem768 = in->pool_mlkem768;
@@ -215,9 +244,13 @@ static int
 response_take(
     struct mlkemclient *client, struct call *call, const Mlkemd__V1__Response *response)
 {
-	call->draining = response->load != NULL && response->load->draining;
+	if (response->load != NULL) {
+		call->draining = response->load->draining;
+		call->batch_fill_milli = response->load->batch_fill_milli;
+		call->service_us = response->load->service_us;
+	}
 	if (response->status != MLKEMD__V1__STATUS__OK)
-		return refusal(client, response->status, response->message);
+		return refusal(call, response->status, response->message);
 	switch (call->op) {
 	case CALL_HELLO:
 		return hello_take(client, response);
@@ -231,10 +264,12 @@ response_take(
 		return response->result_case == MLKEMD__V1__RESPONSE__RESULT_RELEASED
 			   ? 0
 			   : MESSAGE_E_LIE;
+	case CALL_LEASE:
+		return lease_fill(client, call, response);
 	case CALL_JOB:
 		break;
 	}
-	return job_take(client, call->job, response);
+	return job_take(client, call, response);
 }
 
 static void *
@@ -254,7 +289,7 @@ int
 message_decode(
     struct mlkemclient *client, struct call *call, const uint8_t *message, size_t len)
 {
-	struct link *link = &client->link;
+	struct link *link = &client->live->link;
 	ProtobufCAllocator allocator = {unpack_alloc, unpack_free, &link->arena};
 	Mlkemd__V1__Response *response;
 	int err = MESSAGE_E_LIE;
@@ -262,8 +297,8 @@ message_decode(
 	response = mlkemd__v1__response__unpack(&allocator, len, message);
 	if (response != NULL)
 		err = response_take(client, call, response);
-	if (fault("client-no-wipe"))
-		link->arena.used = 0;
+	if (fault("client-no-wipe") || call->op == CALL_LEASE)
+		link->arena.used = 0; /* shares and handles: see answers.c */
 	arena_wipe(&link->arena);
 	return err;
 }

@@ -50,7 +50,7 @@ bytes_of(const uint8_t *data, size_t len)
 static Mlkemd__V1__Kdf *
 outgoing_kdf(struct outgoing *out, const struct kdf *kdf)
 {
-	if (!kdf->used)
+	if (kdf == NULL)
 		return NULL;
 	mlkemd__v1__kdf__init(&out->kdf);
 	out->kdf.hash = kdf->hash == KEM_HASH_SHA384
@@ -63,12 +63,13 @@ outgoing_kdf(struct outgoing *out, const struct kdf *kdf)
 }
 
 static void
-outgoing_keygen(struct outgoing *out, const struct job *job)
+outgoing_keygen(
+    struct outgoing *out, enum kem_alg alg, size_t count, bool export_private)
 {
 	mlkemd__v1__generate_keys__init(&out->keygen);
-	out->keygen.algorithm = (Mlkemd__V1__Algorithm)alg_to_public(job->alg);
-	out->keygen.count = (uint32_t)job_n_by_daemon(job);
-	out->keygen.export_private = job->export_private;
+	out->keygen.algorithm = (Mlkemd__V1__Algorithm)alg_to_public(alg);
+	out->keygen.count = (uint32_t)count;
+	out->keygen.export_private = export_private;
 	out->request.op_case = MLKEMD__V1__REQUEST__OP_GENERATE_KEYS;
 	out->request.generate_keys = &out->keygen;
 }
@@ -76,7 +77,7 @@ outgoing_keygen(struct outgoing *out, const struct job *job)
 static int
 outgoing_encaps(struct outgoing *out, struct mlkemclient *client, const struct job *job)
 {
-	struct arena *arena = &client->link.arena;
+	struct arena *arena = &client->live->link.arena;
 	ProtobufCBinaryData *shares;
 	size_t n = 0;
 
@@ -93,7 +94,7 @@ outgoing_encaps(struct outgoing *out, struct mlkemclient *client, const struct j
 	out->encaps.algorithm = (Mlkemd__V1__Algorithm)alg_to_public(job->alg);
 	out->encaps.n_shares = n;
 	out->encaps.shares = shares;
-	out->encaps.kdf = outgoing_kdf(out, &client->kdf);
+	out->encaps.kdf = outgoing_kdf(out, job->kdf);
 	out->request.op_case = MLKEMD__V1__REQUEST__OP_ENCAPSULATE;
 	out->request.encapsulate = &out->encaps;
 	return 0;
@@ -102,7 +103,7 @@ outgoing_encaps(struct outgoing *out, struct mlkemclient *client, const struct j
 static int
 outgoing_decaps(struct outgoing *out, struct mlkemclient *client, const struct job *job)
 {
-	struct arena *arena = &client->link.arena;
+	struct arena *arena = &client->live->link.arena;
 	size_t n = job_n_by_daemon(job), filled = 0;
 	Mlkemd__V1__DecapsulateItem *items, **pointers;
 
@@ -129,7 +130,7 @@ outgoing_decaps(struct outgoing *out, struct mlkemclient *client, const struct j
 	out->decaps.algorithm = (Mlkemd__V1__Algorithm)alg_to_public(job->alg);
 	out->decaps.n_items = n;
 	out->decaps.items = pointers;
-	out->decaps.kdf = outgoing_kdf(out, &client->kdf);
+	out->decaps.kdf = outgoing_kdf(out, job->kdf);
 	out->request.op_case = MLKEMD__V1__REQUEST__OP_DECAPSULATE;
 	out->request.decapsulate = &out->decaps;
 	return 0;
@@ -140,7 +141,8 @@ outgoing_job(struct outgoing *out, struct mlkemclient *client, const struct job 
 {
 	switch (job->op) {
 	case JOB_KEYGEN:
-		outgoing_keygen(out, job);
+		outgoing_keygen(
+		    out, job->alg, job_n_by_daemon(job), job->export_private);
 		return 0;
 	case JOB_ENCAPS:
 		return outgoing_encaps(out, client, job);
@@ -157,7 +159,7 @@ outgoing_hello(struct outgoing *out, struct mlkemclient *client)
 	out->hello.min_version = WIRE_VERSION;
 	out->hello.max_version = WIRE_VERSION;
 	out->hello.client_name = client->name;
-	out->hello.fallbacks = client->fallbacks_untold;
+	out->hello.fallbacks = client->live->fallbacks_untold;
 	out->request.op_case = MLKEMD__V1__REQUEST__OP_HELLO;
 	out->request.hello = &out->hello;
 }
@@ -181,11 +183,14 @@ outgoing_fill(struct outgoing *out, struct mlkemclient *client, const struct cal
 		break;
 	case CALL_RELEASE:
 		mlkemd__v1__release__init(&out->release);
-		out->handle = bytes_of(call->key->handle, WIRE_HANDLE_BYTES);
+		out->handle = bytes_of(call->handle, WIRE_HANDLE_BYTES);
 		out->release.n_handles = 1;
 		out->release.handles = &out->handle;
 		out->request.op_case = MLKEMD__V1__REQUEST__OP_RELEASE;
 		out->request.release = &out->release;
+		break;
+	case CALL_LEASE:
+		outgoing_keygen(out, call->rack->alg, call->rack->n_asked, false);
 		break;
 	case CALL_JOB:
 		return outgoing_job(out, client, call->job);
@@ -197,7 +202,7 @@ ssize_t
 message_encode(struct mlkemclient *client, const struct call *call, uint64_t id,
     uint64_t timeout_us)
 {
-	struct link *link = &client->link;
+	struct link *link = &client->live->link;
 	struct outgoing *out;
 	size_t len = 0;
 	int err = MLKEMCLIENT_E_INTERNAL;

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "client-lib/room.h"
+
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "client-lib/client.h"
+#include "kem/fault.h"
+#include "kem/kem.h"
 
 /*
  * A refused mlock (RLIMIT_MEMLOCK) is no reason to refuse service: what remains is
  * DONTDUMP, and the host's policy on swap.
  */
-int
-room_map(struct room *room, size_t size)
+static void *
+map(size_t size, enum room_kind kind)
 {
 	const int mode = PROT_READ | PROT_WRITE;
 	void *base;
@@ -17,33 +21,58 @@ room_map(struct room *room, size_t size)
 	/* cppcheck-suppress invalidFunctionArg ; -1 goes with MAP_ANONYMOUS */
 	base = mmap(NULL, size, mode, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)
-		return MLKEMCLIENT_E_INTERNAL;
+		return NULL;
 	if (madvise(base, size, MADV_DONTDUMP) != 0 ||
-	    madvise(base, size, MADV_WIPEONFORK) != 0) {
+	    (!fault("client-no-pid-check") &&
+		madvise(base, size, MADV_WIPEONFORK) != 0)) {
 		munmap(base, size);
-		return MLKEMCLIENT_E_INTERNAL;
+		return NULL;
 	}
-	room->base = base;
+	if (kind == ROOM_SECRET)
+		(void)mlock(base, size);
+	return base;
+}
+
+struct room *
+room_new(struct room **list, size_t size, enum room_kind kind)
+{
+	struct room *room = calloc(1, sizeof(*room));
+
+	if (room == NULL)
+		return NULL;
+	room->base = map(size, kind);
+	if (room->base == NULL) {
+		free(room);
+		return NULL;
+	}
 	room->size = size;
-	room_relock(room);
-	return 0;
+	room->next = *list;
+	__atomic_store_n(list, room, __ATOMIC_RELEASE);
+	return room;
 }
 
 void
-room_relock(struct room *room)
+room_drop(struct room *room)
 {
-	if (room->base != NULL)
-		(void)mlock(room->base, room->size);
-}
+	uint8_t *base = room != NULL ? room->base : NULL;
 
-void
-room_unmap(struct room *room)
-{
-	if (room->base == NULL)
+	if (base == NULL)
 		return;
-	kem_wipe(room->base, room->size);
-	munmap(room->base, room->size);
-	memset(room, 0, sizeof(*room));
+	kem_wipe(base, room->size);
+	__atomic_store_n(&room->base, NULL, __ATOMIC_RELEASE);
+	munmap(base, room->size);
+}
+
+void
+room_free_list(struct room **list)
+{
+	while (*list != NULL) {
+		struct room *room = *list;
+
+		*list = room->next;
+		room_drop(room);
+		free(room);
+	}
 }
 
 void *

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,6 +13,7 @@
 #include "kem/fault.h"
 
 #define SERVER_USER       "mlkemd"
+#define PASSWD_FILE       "/etc/passwd"
 #define CONNECT_PAUSE_US  500u
 #define CONNECT_PAUSE_MAX 20000u
 
@@ -30,14 +32,35 @@ time_left(const struct mlkemclient *client, uint64_t deadline_us)
 	return now < deadline_us ? deadline_us - now : 0;
 }
 
-static bool
-uid_is_server_user(uid_t uid)
+/*
+ * Read from the file, without NSS: its modules need more stack than a fibre has, and
+ * some of them use libcrypto, in whose middle this library may be called. A system user
+ * stands in the file; for others there is server_uid.
+ */
+void
+server_user_find(struct mlkemclient *client)
 {
 	struct passwd pw, *found = NULL;
-	char buf[2048];
+	char buf[1024];
+	FILE *file = fopen(PASSWD_FILE, "re");
 
-	return getpwnam_r(SERVER_USER, &pw, buf, sizeof(buf), &found) == 0 &&
-	       found != NULL && found->pw_uid == uid;
+	if (file == NULL)
+		return;
+	while (!client->server_user_found &&
+	       fgetpwent_r(file, &pw, buf, sizeof(buf), &found) == 0) {
+		client->server_user = found->pw_uid;
+		client->server_user_found = strcmp(found->pw_name, SERVER_USER) == 0;
+	}
+	fclose(file);
+}
+
+/* Looked up again if there was none when the handle was made: before a chroot, say. */
+static bool
+uid_is_server_user(struct mlkemclient *client, uid_t uid)
+{
+	if (!client->server_user_found)
+		server_user_find(client);
+	return client->server_user_found && client->server_user == uid;
 }
 
 /*
@@ -56,7 +79,7 @@ server_check(struct mlkemclient *client, int fd)
 		    "%s: the kernel does not tell whose socket it is", client->path);
 	if (cred.uid == 0 || cred.uid == geteuid() ||
 	    (client->server_uid_set && cred.uid == client->server_uid) ||
-	    uid_is_server_user(cred.uid) || fault("client-any-peer"))
+	    uid_is_server_user(client, cred.uid) || fault("client-any-peer"))
 		return 0;
 	return client_fail(client, MLKEMCLIENT_E_IMPOSTOR,
 	    "%s belongs to uid %u: neither root, nor %s, nor this user, nor server_uid",
@@ -79,80 +102,78 @@ connect_failed(struct mlkemclient *client)
  * announce that there is room again, so ask again, at growing distance.
  */
 int
-transport_connect(struct mlkemclient *client, uint64_t deadline_us, int *fdp)
+transport_connect(struct mlkemclient *client, uint64_t deadline_us, int fd)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	uint64_t pause = CONNECT_PAUSE_US, left;
-	int fd, err;
 
 	memcpy(addr.sun_path, client->path, strlen(client->path));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return client_fail(
-		    client, MLKEMCLIENT_E_INTERNAL, "socket: %s", strerror(errno));
-
 	while (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		struct timespec ts;
 
 		if (errno == EINTR)
 			continue;
-		if (errno != EAGAIN || fault("client-no-backoff")) {
-			err = connect_failed(client);
-			goto out;
-		}
+		if (errno != EAGAIN || fault("client-no-backoff"))
+			return connect_failed(client);
 		left = time_left(client, deadline_us);
-		if (left == 0) {
-			err = client_fail(client, MLKEMCLIENT_E_TIMEOUT,
+		if (left == 0)
+			return client_fail(client, MLKEMCLIENT_E_TIMEOUT,
 			    "connect to %s: its backlog stayed full", client->path);
-			goto out;
-		}
 		ts = timespec_of(pause < left ? pause : left);
+		client_unlock(client);
 		nanosleep(&ts, NULL);
+		client_lock(client);
 		if (pause < CONNECT_PAUSE_MAX)
 			pause *= 2;
 	}
-	err = server_check(client, fd);
-out:
-	if (err != 0) {
-		close(fd);
-		return err;
-	}
-	*fdp = fd;
+	return server_check(client, fd);
+}
+
+/* What there is to be had within spin_us, by looking again and again. */
+static short
+look(const struct mlkemclient *client, struct pollfd *pfd, uint32_t spin_us)
+{
+	uint64_t until = client_now(client) + spin_us;
+
+	do
+		if (poll(pfd, 1, 0) > 0)
+			return pfd->revents;
+	while (client_now(client) < until);
 	return 0;
 }
 
-int
-transport_wait(
-    struct mlkemclient *client, short events, uint64_t deadline_us, short *reventsp)
+short
+transport_wait(const struct mlkemclient *client, int fd, short events,
+    uint64_t deadline_us, uint32_t spin_us, bool *hitp)
 {
-	struct pollfd pfd = {.fd = client->link.fd, .events = events};
+	struct pollfd pfd = {.fd = fd, .events = events};
+	short revents = spin_us != 0 ? look(client, &pfd, spin_us) : 0;
 
-	for (;;) {
+	*hitp = revents != 0;
+	while (revents == 0) {
 		uint64_t left = time_left(client, deadline_us);
 		struct timespec ts = timespec_of(left);
 		int n;
 
 		if (left == 0)
-			return MLKEMCLIENT_E_TIMEOUT;
-		n = ppoll(&pfd, 1, &ts, NULL);
-		if (n > 0) {
-			*reventsp = pfd.revents;
 			return 0;
-		}
-		if (n < 0 && errno != EINTR)
-			return LINK_E_LOST;
+		n = ppoll(&pfd, 1, &ts, NULL);
+		if (n > 0)
+			revents = pfd.revents;
+		else if (n < 0 && errno != EINTR)
+			return POLLERR;
 	}
+	return revents;
 }
 
 /* What the socket takes now; *sentp is 0 if it takes nothing. */
 int
-transport_send(
-    struct mlkemclient *client, const uint8_t *data, size_t len, size_t *sentp)
+transport_send(int fd, const uint8_t *data, size_t len, size_t *sentp)
 {
 	ssize_t n;
 
 	*sentp = 0;
-	n = send(client->link.fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	n = send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n >= 0)
 		*sentp = (size_t)n;
 	else if (errno != EAGAIN && errno != EINTR)
@@ -160,21 +181,17 @@ transport_send(
 	return 0;
 }
 
-/* What has come, behind what is in link.in; *gotp is 0 if nothing has. */
+/* What has come; *gotp is 0 if nothing has. */
 int
-transport_recv(struct mlkemclient *client, size_t *gotp)
+transport_recv(int fd, uint8_t *data, size_t size, size_t *gotp)
 {
-	struct link *link = &client->link;
 	ssize_t n;
 
 	*gotp = 0;
-	n = recv(link->fd, link->in + link->in_len, link->in_size - link->in_len,
-	    MSG_DONTWAIT);
-	if (n > 0) {
+	n = recv(fd, data, size, MSG_DONTWAIT);
+	if (n > 0)
 		*gotp = (size_t)n;
-		link->in_len += (size_t)n;
-	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
 		return LINK_E_LOST;
-	}
 	return 0;
 }

@@ -113,8 +113,8 @@ START_TEST(keys_stay_in_the_parent)
 	    mlkemclient_encaps(client, alg, share, 800, ct, 768, secret, 32), 0);
 	pid = fork();
 	if (pid == 0) {
-		int err = mlkemclient_decaps(client, key, ct, 768, again, 32);
 		bool empty = key->secret == NULL || is_zero(key->secret, 800);
+		int err = mlkemclient_decaps(client, key, ct, 768, again, 32);
 
 		mlkemclient_key_free(client, key);
 		mlkemclient_free(client);
