@@ -81,9 +81,11 @@ holes(const struct backend *backend)
 START_TEST(test_table)
 {
 	const struct backend *backend = test_backend();
+	const char *asked_for = getenv("MLKEMD_BACKEND");
 	struct backend bad = *backend;
 
-	ck_assert_str_eq(backend->name, getenv("MLKEMD_BACKEND"));
+	if (asked_for)
+		ck_assert_str_eq(backend->name, asked_for);
 	ck_assert(backend->lanes == 1 || backend->lanes == 4 || backend->lanes == 8);
 	ck_assert_uint_eq(holes(backend), 0);
 	bad.decompress[COMPRESS_11] = NULL;
@@ -295,7 +297,6 @@ main(int argc, char **argv)
 	Suite *suite = suite_create("dispatch");
 	TCase *tcase = tcase_create("dispatch");
 
-	setenv("MLKEMD_BACKEND", "generic", 0);
 	tcase_add_test(tcase, test_by_name);
 	tcase_add_test(tcase, test_by_environment);
 	tcase_add_test(tcase, test_table);

@@ -76,8 +76,11 @@ accumulated_run(enum kem_alg set, size_t group, char *hex)
 
 START_TEST(test_known)
 {
+	const char *length = getenv("MLKEMD_TEST_LENGTH");
 	char hex[65];
 
+	if (length && strcmp(length, "quick") == 0 && _i != 0 && _i != 7)
+		return; /* an emulated CPU has time for two of the sizes */
 	for (size_t s = 0; s < 3; s++) {
 		accumulated_run(group_sets[s], 1 + (size_t)_i, hex);
 		ck_assert_str_eq(hex, accumulated[s]);
