@@ -37,7 +37,6 @@ exchange_open(struct exchange *exchange, const struct config *config)
 	    .size = sizeof(own), .route = MLKEMCLIENT_ROUTE_LOCAL};
 	int err;
 
-	pthread_mutex_init(&exchange->lock, NULL);
 	if (!config->require && tls.deadline_us < NO_OTHER_PLACE_US)
 		tls.deadline_us = NO_OTHER_PLACE_US;
 	err = mlkemclient_new(&exchange->tls, &tls);
@@ -54,7 +53,6 @@ exchange_close(struct exchange *exchange)
 	mlkemclient_free(exchange->tls);
 	mlkemclient_free(exchange->own);
 	exchange->tls = exchange->own = NULL;
-	pthread_mutex_destroy(&exchange->lock);
 }
 
 /* What every operation ends with: the error for OpenSSL, or a look at the fallbacks. */
@@ -64,36 +62,24 @@ finish(struct provider *provider, const struct mlkemclient *client, int line,
 {
 	char message[256];
 
-	mlkemclient_copy_message(client, message, sizeof(message));
-	pthread_mutex_unlock(&provider->exchange.lock);
-	if (err != 0)
+	if (err != 0) {
+		mlkemclient_copy_message(client, message, sizeof(message));
 		provider_raise_client(provider, line, function, err, message);
+	}
 	if (client == provider->exchange.tls)
 		report_fallbacks(provider);
 	return err;
 }
 
-#define RUN(client, call)                       \
- (pthread_mutex_lock(&provider->exchange.lock), \
-     finish(provider, client, __LINE__, __func__, call))
-
-void
-exchange_key_free(struct exchange *exchange, struct mlkemclient_key *key)
-{
-	if (key == NULL)
-		return;
-	pthread_mutex_lock(&exchange->lock);
-	mlkemclient_key_free(exchange->tls, key);
-	pthread_mutex_unlock(&exchange->lock);
-}
+#define FINISH(client, err) finish(provider, client, __LINE__, __func__, err)
 
 int
 exchange_keygen_one_time(struct provider *provider, struct keydata *key)
 {
 	struct mlkemclient *client = provider->exchange.tls;
 
-	return RUN(client, mlkemclient_keygen(client, key->alg->id, key->share,
-			       key->alg->share, &key->one_time));
+	return FINISH(client, mlkemclient_keygen(client, key->alg->id, key->share,
+				  key->alg->share, &key->one_time));
 }
 
 int
@@ -101,8 +87,9 @@ exchange_keygen_own(struct provider *provider, struct keydata *key)
 {
 	struct mlkemclient *client = provider->exchange.own;
 
-	return RUN(client, mlkemclient_keygen_export(client, key->alg->id, key->share,
-			       key->alg->share, key->expanded, key->alg->expanded));
+	return FINISH(
+	    client, mlkemclient_keygen_export(client, key->alg->id, key->share,
+			key->alg->share, key->expanded, key->alg->expanded));
 }
 
 static int
@@ -111,8 +98,9 @@ encaps(struct provider *provider, struct mlkemclient *client, const struct keyda
 {
 	const struct alg *alg = key->alg;
 
-	return RUN(client, mlkemclient_encaps(client, alg->id, key->share, alg->share,
-			       ct, alg->ciphertext, secret, alg->secret));
+	return FINISH(
+	    client, mlkemclient_encaps(client, alg->id, key->share, alg->share, ct,
+			alg->ciphertext, secret, alg->secret));
 }
 
 int
@@ -138,8 +126,8 @@ exchange_decaps(struct provider *provider, const struct keydata *key, const uint
 	size_t len;
 
 	if (key->one_time != NULL)
-		return RUN(client, mlkemclient_decaps(client, key->one_time, ct, ct_len,
-				       secret, key->alg->secret));
+		return FINISH(client, mlkemclient_decaps(client, key->one_time, ct,
+					  ct_len, secret, key->alg->secret));
 	private_key = keydata_private(key, &len);
 	return exchange_decaps_with(
 	    provider, key->alg, private_key, len, ct, ct_len, secret);
@@ -152,8 +140,8 @@ exchange_decaps_with(struct provider *provider, const struct alg *alg,
 {
 	struct mlkemclient *client = provider->exchange.own;
 
-	return RUN(client, mlkemclient_decaps_with(client, alg->id, private_key,
-			       private_key_len, ct, ct_len, secret, alg->secret));
+	return FINISH(client, mlkemclient_decaps_with(client, alg->id, private_key,
+				  private_key_len, ct, ct_len, secret, alg->secret));
 }
 
 int
@@ -162,6 +150,6 @@ exchange_share_of(struct provider *provider, const struct alg *alg,
 {
 	struct mlkemclient *client = provider->exchange.own;
 
-	return RUN(client, mlkemclient_share_of(client, alg->id, private_key,
-			       private_key_len, share, alg->share));
+	return FINISH(client, mlkemclient_share_of(client, alg->id, private_key,
+				  private_key_len, share, alg->share));
 }

@@ -8,7 +8,6 @@
 #ifndef MLKEMD_PROVIDER_EXCHANGE_H
 #define MLKEMD_PROVIDER_EXCHANGE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +20,6 @@ struct provider;
 
 struct exchange {
 	struct mlkemclient *tls, *own;
-	pthread_mutex_t lock;            /* of both handles */
 	_Atomic uint64_t fallbacks_told; /* of the counter of tls */
 	_Atomic uint64_t tell_next_us;   /* not before: one line a minute */
 };
@@ -29,7 +27,6 @@ struct exchange {
 /* Returns 0, or a negative MLKEMCLIENT_E_... */
 int exchange_open(struct exchange *exchange, const struct config *config);
 void exchange_close(struct exchange *exchange);
-void exchange_key_free(struct exchange *exchange, struct mlkemclient_key *key);
 
 /*
  * The operations. Sizes are the algorithm's. They raise OpenSSL's error themselves and

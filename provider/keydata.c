@@ -51,7 +51,7 @@ keydata_free(struct keydata *key)
 {
 	if (key == NULL)
 		return;
-	exchange_key_free(&key->provider->exchange, key->one_time);
+	mlkemclient_key_free(key->provider->exchange.tls, key->one_time);
 	keydata_drop_private(key);
 	OPENSSL_free(key);
 }
