@@ -13,6 +13,7 @@
 #include "bytes.h"
 #include "client-lib/mlkemclient.h"
 
+#define CTL_MAX_SETTINGS    16
 #define CTL_DEFAULT_CONTROL "/run/mlkemd/control.sock"
 
 /* Documented in mlkemctl.1; the numbers are a promise to scripts. */
@@ -34,7 +35,9 @@ struct ctl {
 	enum bytes_format format; /* BYTES_AUTO: hex on stdout, raw in files */
 	enum bytes_format in_format;
 	enum mlkemclient_alg alg;
-	const char *peer, *servername, *groups; /* tls */
+	const char *peer, *servername, *groups; /* tls; openssl-conf has groups too */
+	const char *settings[CTL_MAX_SETTINGS]; /* openssl-conf */
+	uint32_t n_settings;
 	bool json, local, require;
 	uint32_t timeout_ms, count, exchanges, in_flight, split_bytes;
 };
@@ -51,6 +54,7 @@ int ctl_drain(struct ctl *ctl);
 int ctl_resume(struct ctl *ctl);
 int ctl_demo(struct ctl *ctl);
 int ctl_tls(struct ctl *ctl);
+int ctl_openssl_conf(struct ctl *ctl);
 
 /* help.c: the text of one command, or of the whole if NULL; NULL if there is none. */
 const char *ctl_help(const char *command);

@@ -21,6 +21,8 @@ static const char help_all[] =
     "  demo       two parties, one exchange; then a thousand, with their cost\n"
     "look at a server\n"
     "  tls        what a TLS server does with a post-quantum ClientHello\n"
+    "configure programs that use OpenSSL\n"
+    "  openssl-conf  this machine's openssl.cnf, with the provider\n"
     "look after the daemon (control socket: root and the daemon's user)\n"
     "  selftest   known answers through its backend\n"
     "  stats      its counters\n"
@@ -218,6 +220,25 @@ static const char help_tls[] =
     "Exit status: 3 nothing listens there, 5 the server refused with an alert, 6 no\n"
     "answer in time, 1 what answers is no TLS.\n";
 
+static const char help_openssl_conf[] =
+    "mlkemctl openssl-conf: this machine's openssl.cnf, with the provider\n"
+    "\n"
+    "Includes the machine's own file and adds to its sections: the providers, engines\n"
+    "and policies that stand there stay, the default provider stays active. A program\n"
+    "gets it by the environment variable OPENSSL_CONF; nothing else changes.\n"
+    "\n"
+    "  --out FILE       mode 0644 (standard output)\n"
+    "  --in FILE        the machine's own file, if not where OpenSSL looks\n"
+    "  --groups LIST    for programs that name none themselves\n"
+    "                   (X25519MLKEM768:X25519:secp256r1:secp384r1); empty: leave that\n"
+    "  --socket PATH    of mlkemd (/run/mlkemd/mlkemd.sock)\n"
+    "  --set KEY=VALUE  of the provider: route, require, deadline, leases, server-uid,\n"
+    "                   takeover, module; may be repeated\n"
+    "  --json           with --out: what was written\n"
+    "\n"
+    "  # mlkemctl openssl-conf --out /etc/mlkemd/openssl.cnf\n"
+    "  $ OPENSSL_CONF=/etc/mlkemd/openssl.cnf openssl list -providers\n";
+
 const char *
 ctl_help(const char *command)
 {
@@ -236,6 +257,7 @@ ctl_help(const char *command)
 	    {"resume", help_drain},
 	    {"demo", help_demo},
 	    {"tls", help_tls},
+	    {"openssl-conf", help_openssl_conf},
 	};
 
 	if (!command)

@@ -33,6 +33,7 @@ enum {
 	OPT_SERVERNAME,
 	OPT_GROUPS,
 	OPT_SPLIT,
+	OPT_SET,
 	N_OPTIONS,
 	/* Taken everywhere. */
 	OPT_JSON,
@@ -83,6 +84,9 @@ static const struct command {
 	BIT(OPT_TIMEOUT) | BIT(OPT_SERVERNAME) | BIT(OPT_GROUPS) | BIT(OPT_SPLIT) |
 	    BIT(OPT_REQUIRE),
 	WORD_PEER, 10000},
+    {"openssl-conf", ctl_openssl_conf,
+	BIT(OPT_SOCKET) | BIT(OPT_IN) | BIT(OPT_OUT) | BIT(OPT_GROUPS) | BIT(OPT_SET),
+	WORD_NONE, 0},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -106,6 +110,7 @@ static const struct option long_options[] = {
     {"servername", required_argument, NULL, OPT_SERVERNAME},
     {"groups", required_argument, NULL, OPT_GROUPS},
     {"split", required_argument, NULL, OPT_SPLIT},
+    {"set", required_argument, NULL, OPT_SET},
     {"json", no_argument, NULL, OPT_JSON},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -208,6 +213,12 @@ set_option(struct ctl *ctl, int option, const char *value)
 		return CTL_OK;
 	case OPT_GROUPS:
 		ctl->groups = value;
+		return CTL_OK;
+	case OPT_SET:
+		if (ctl->n_settings == CTL_MAX_SETTINGS)
+			return ctl_fail(ctl, CTL_USAGE, "--set: at most %d times",
+			    CTL_MAX_SETTINGS);
+		ctl->settings[ctl->n_settings++] = value;
 		return CTL_OK;
 	case OPT_SPLIT:
 		return parse_number(ctl, option, value, 0, 16384, &ctl->split_bytes);
