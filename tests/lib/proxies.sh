@@ -42,8 +42,9 @@ missing() {
 # find_in ROOT PROGRAM: prints where an unpacked program lies.
 find_in() {
 	local folder
-	for folder in usr/sbin usr/bin; do
-		if [ -x "$1/$folder/$2" ]; then
+	# Chromium's command there is a script that wants files in /etc.
+	for folder in "usr/lib/$2" usr/sbin usr/bin; do
+		if [ -f "$1/$folder/$2" ] && [ -x "$1/$folder/$2" ]; then
 			echo "$1/$folder/$2"
 			return
 		fi
@@ -130,12 +131,23 @@ fetch_debian13() {
 	apt_fetch "$state" "$package" "${options[@]}"
 }
 
+# Where its libraries lie: some packages have a folder of their own.
+library_folders() {
+	local folder list=$1/usr/lib/$triplet:$1/lib/$triplet
+	for folder in "$1/usr/lib/$triplet"/*/; do
+		if compgen -G "$folder/lib*.so*" >/dev/null; then
+			list=$list:${folder%/}
+		fi
+	done
+	printf '%s\n' "$list"
+}
+
 # wrapper KIND ROOT REAL NAME: writes the script that runs it, prints its path. The host's
 # programs find the libraries that came with them behind the machine's own; Debian 13's
 # have a C library of their own, and are run by its loader.
 wrapper() {
 	local kind=$1 root=$2 real=$3 script=$2/../bin/$4 libraries
-	libraries=$root/usr/lib/$triplet:$root/lib/$triplet
+	libraries=$(library_folders "$root")
 	mkdir -p "$root/../bin"
 	script=$(cd "$root/../bin" && pwd)/$4
 	{

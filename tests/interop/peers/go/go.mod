@@ -1,0 +1,3 @@
+module mlkemd.test/tlspeer
+
+go 1.24
