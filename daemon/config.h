@@ -49,6 +49,7 @@ struct config {
 	/* [limits] */
 	uint32_t max_connections;
 	uint32_t max_handles; /* for the daemon */
+	uint32_t user_share;  /* percent of connections, keys and pool */
 	uint32_t handle_lifetime_ms;
 	uint32_t default_timeout_us;
 	uint32_t hello_timeout_ms, frame_timeout_ms, drain_timeout_ms;

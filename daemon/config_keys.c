@@ -60,6 +60,8 @@ const struct config_key config_keys[] = {
 	"1 to 65536 connections"),
     FIXED("limits", "max-handles", CONFIG_NUMBER, max_handles, 1, 65536, "1024",
 	"1 to 65536 private keys"),
+    KEY("limits", "user-share", CONFIG_PERCENT, user_share, 1, 100, "50%",
+	"1% to 100%"),
     KEY("limits", "handle-lifetime", CONFIG_MS, handle_lifetime_ms, 100,
 	3600 * SECOND_MS, "60s", "100ms to 1h"),
     KEY("limits", "default-timeout", CONFIG_US, default_timeout_us, 1000,

@@ -36,8 +36,8 @@ blocks_for(size_t bytes)
 size_t
 conn_max_message(const struct conn *conn)
 {
-	return conn->denied ? SLAB_BLOCK_BYTES - WIRE_HEADER_BYTES
-			    : conn->set->max_message;
+	return conn->peer.refusal ? SLAB_BLOCK_BYTES - WIRE_HEADER_BYTES
+				  : conn->set->max_message;
 }
 
 /*
@@ -52,7 +52,7 @@ conn_input_limit(const struct conn *conn)
 	uint32_t room = slab_input_room(set->slab), share, limit = INPUT_BLOCKS;
 	uint32_t frame = conn->frame_size ? blocks_for(conn->frame_size) + 1 : 0;
 
-	if (conn->denied)
+	if (conn->peer.refusal)
 		return 1;
 	if (frame > limit)
 		limit = frame;
@@ -64,16 +64,43 @@ conn_input_limit(const struct conn *conn)
 	return limit < share ? limit : share;
 }
 
+/* What its buffers hold is its user's. */
+void
+conn_count_blocks(struct conn *conn)
+{
+	conn->user->n_in += conn->in.n_blocks - conn->n_in;
+	conn->user->n_out += conn->out.n_blocks - conn->n_out;
+	conn->n_in = conn->in.n_blocks;
+	conn->n_out = conn->out.n_blocks;
+}
+
 bool
 conn_can_read(const struct conn *conn)
 {
 	const struct chain *in = &conn->in;
+	const struct conn_set *set = conn->set;
 	const struct slab_block *last = TAILQ_LAST(&in->blocks, slab_block_list);
 
 	if (last && last->end < SLAB_BLOCK_BYTES)
 		return true;
-	return slab_input_room(conn->set->slab) &&
-	       in->n_blocks < conn_input_limit(conn);
+	if (!slab_input_room(set->slab) || in->n_blocks >= conn_input_limit(conn))
+		return false;
+	/* The oldest unfinished frame always gets on. */
+	return conn == TAILQ_FIRST(&set->partial) ||
+	       user_may_hold(conn->user, 1, slab_input_room(set->slab));
+}
+
+bool
+conn_user_is_full(const struct conn *conn, size_t bytes)
+{
+	const struct conn_set *set = conn->set;
+	const struct user *user = conn->user;
+	uint32_t idle = set->slab->n_idle;
+
+	/* One reply at a time is for everybody. */
+	return user->n_out + user->n_reserved &&
+	       !user_may_hold(user, blocks_for(bytes),
+		   idle > set->n_reserved ? idle - set->n_reserved : 0);
 }
 
 /*
@@ -87,7 +114,8 @@ conn_reply_fits(const struct conn *conn, size_t bytes)
 	size_t pending = conn->out.len + conn->reserved;
 	uint32_t idle = set->slab->n_idle, budget;
 
-	if (set->n_reserved + blocks_for(bytes) > idle)
+	if (set->n_reserved + blocks_for(bytes) > idle ||
+	    conn_user_is_full(conn, bytes))
 		return false;
 	if (!pending)
 		return true;
@@ -112,12 +140,12 @@ conn_enter_queue(struct conn *conn, enum conn_queue queue)
 	if (conn->queue == queue)
 		return;
 	if (conn->queue == CONN_QUEUE_READY)
-		TAILQ_REMOVE(&set->ready, conn, queue_link);
+		user_remove_ready(conn->user, conn);
 	else if (conn->queue == CONN_QUEUE_STARVED)
 		TAILQ_REMOVE(&set->starved, conn, queue_link);
 	conn->queue = queue;
 	if (queue == CONN_QUEUE_READY)
-		TAILQ_INSERT_TAIL(&set->ready, conn, queue_link);
+		user_add_ready(conn->user, conn);
 	else if (queue == CONN_QUEUE_STARVED)
 		TAILQ_INSERT_TAIL(&set->starved, conn, queue_link);
 }
@@ -195,6 +223,7 @@ conn_update(struct conn *conn)
 	enum frame_state state;
 	bool whole, want;
 
+	conn_count_blocks(conn);
 	if (conn->dead || conn->closing)
 		return;
 	state = frame_peek(&conn->in, conn_max_message(conn), &conn->frame_size);
@@ -237,6 +266,7 @@ conn_close_after_output(struct conn *conn)
 	conn->closing = true;
 	conn->wanted = 0;
 	chain_drain(&conn->in, conn->set->slab, conn->in.len);
+	conn_count_blocks(conn);
 	conn_enter_queue(conn, CONN_QUEUE_NONE);
 	conn_run_deadline(conn, CONN_DEADLINE_NONE);
 	conn_mark_hungry(conn, false);
@@ -265,6 +295,7 @@ conn_kill(struct conn *conn)
 	conn_want_write(conn, false);
 	chain_drain(&conn->in, set->slab, conn->in.len);
 	chain_drain(&conn->out, set->slab, conn->out.len);
+	conn_count_blocks(conn);
 	TAILQ_INSERT_TAIL(&set->dead, conn, queue_link);
 }
 
@@ -340,7 +371,7 @@ conn_send(struct conn *conn)
 }
 
 struct conn *
-conn_new(struct conn_set *set, int fd, uint64_t id, uid_t uid, bool denied)
+conn_new(struct conn_set *set, int fd, const struct conn_peer *peer)
 {
 	struct conn *conn = calloc(1, sizeof(*conn));
 
@@ -348,9 +379,7 @@ conn_new(struct conn_set *set, int fd, uint64_t id, uid_t uid, bool denied)
 		return NULL;
 	conn->set = set;
 	conn->fd = fd;
-	conn->id = id;
-	conn->uid = uid;
-	conn->denied = denied;
+	conn->peer = *peer;
 	chain_init(&conn->in);
 	chain_init(&conn->out);
 	STAILQ_INIT(&conn->open);
@@ -358,6 +387,11 @@ conn_new(struct conn_set *set, int fd, uint64_t id, uid_t uid, bool denied)
 		conn_readable, conn) ||
 	    event_assign(&conn->write_event, set->base, fd, EV_WRITE | EV_PERSIST,
 		conn_writable, conn)) {
+		free(conn);
+		return NULL;
+	}
+	conn->user = user_join(&set->users, peer->uid, peer->refusal != STATUS_OK);
+	if (!conn->user) {
 		free(conn);
 		return NULL;
 	}
@@ -369,5 +403,7 @@ conn_free(struct conn *conn)
 {
 	assert(conn->dead && STAILQ_EMPTY(&conn->open));
 	close(conn->fd);
+	user_leave(conn->user);
+	user_seat_give(conn->peer.seat);
 	free(conn);
 }

@@ -14,6 +14,7 @@
 #include "codec.h"
 #include "request.h"
 #include "slab.h"
+#include "user.h"
 
 struct config;
 struct conn_set;
@@ -33,12 +34,19 @@ enum conn_deadline {
 	CONN_DEADLINE_FRAME, /* from the first byte of a frame that isn't whole */
 };
 
+/* Whom main let in, or not. */
+struct conn_peer {
+	uint64_t id; /* the connection's number, told in Hello, for the log */
+	uid_t uid;
+	enum request_status refusal; /* STATUS_OK, or what Hello is answered with */
+	struct user_seat *seat;      /* given back at the end; NULL: it has none */
+};
+
 struct conn {
 	struct conn_set *set;
 	int fd;
-	uint64_t id; /* told in Hello, for the log */
-	uid_t uid;
-	bool denied;  /* may not come in: Hello is answered so */
+	struct conn_peer peer;
+	struct user *user;
 	bool greeted; /* Hello was answered OK */
 	bool eof;     /* the peer sends nothing more */
 	bool closing; /* nothing more is taken; ends when the output is out */
@@ -48,9 +56,10 @@ struct conn {
 	bool reading, writing; /* the events are added */
 
 	struct chain in, out;
-	size_t frame_size; /* of the frame at the front of in, 0 if not known */
-	size_t reserved;   /* reply bytes promised to requests of this turn */
-	size_t wanted;     /* reply bytes that the next request waits for, or 0 */
+	size_t frame_size;    /* of the frame at the front of in, 0 if not known */
+	size_t reserved;      /* reply bytes promised to requests of this turn */
+	size_t wanted;        /* reply bytes that the next request waits for, or 0 */
+	uint32_t n_in, n_out; /* blocks, as the user's count has them */
 	struct request_list open; /* requests of this turn */
 	uint32_t n_deferred;      /* answered in a later turn (control) */
 
@@ -63,14 +72,12 @@ struct conn {
 	    stalled_link;
 };
 
-TAILQ_HEAD(conn_list, conn);
-
 /* What the set's owner does. */
 struct conn_ops {
 	/* Takes a request; ends in one req->done(req), this turn, or conn_defer(). */
 	void (*handle)(void *owner, struct request *req);
-	/* A connection has ended; called outside of a batch. denied: as it was added. */
-	void (*gone)(void *owner, uint64_t conn_id, bool denied);
+	/* A connection has ended; called outside of a batch. */
+	void (*gone)(void *owner, const struct conn_peer *peer);
 };
 
 struct conn_set {
@@ -86,7 +93,8 @@ struct conn_set {
 	struct codec_about about;
 
 	/* private */
-	struct conn_list all, ready, starved, hungry, dirty, stalled, dead;
+	struct user_table users; /* with those that have a request ready */
+	struct conn_list all, starved, hungry, dirty, stalled, dead;
 	struct conn_list hello, partial;
 	uint32_t n_conns;
 	uint32_t n_reserved; /* blocks promised to replies of this turn */
@@ -100,14 +108,17 @@ struct conn_set {
 __attribute__((warn_unused_result)) int conn_set_init(struct conn_set *set);
 void conn_set_fini(struct conn_set *set); /* closes all connections */
 
-/* Takes fd over (non-blocking). Returns 0, or -ENOMEM with fd closed. */
+/*
+ * Takes fd over (non-blocking), and the peer's seat. Returns 0, or -ENOMEM with fd closed
+ * and the seat given back.
+ */
 __attribute__((warn_unused_result)) int conn_set_add(
-    struct conn_set *set, int fd, uint64_t id, uid_t uid, bool denied);
+    struct conn_set *set, int fd, const struct conn_peer *peer);
 
 /*
  * The steps of a turn, in this order: conn_set_arm(), the event loop, conn_set_collect(),
- * (the batch), conn_set_flush(). Collect takes whole requests, one a connection in
- * rotation, starting behind the last served, up to n_items items.
+ * (the batch), conn_set_flush(). Collect takes whole requests, one a user in rotation and
+ * within a user one a connection, starting behind the last served, up to n_items items.
  */
 void conn_set_arm(struct conn_set *set);
 void conn_set_collect(struct conn_set *set, uint32_t n_items);

@@ -9,8 +9,7 @@
 #include "conn.h"
 
 /* conn.c */
-struct conn *conn_new(
-    struct conn_set *set, int fd, uint64_t id, uid_t uid, bool denied);
+struct conn *conn_new(struct conn_set *set, int fd, const struct conn_peer *peer);
 void conn_free(struct conn *conn);
 void conn_update(struct conn *conn);
 void conn_send(struct conn *conn);
@@ -19,6 +18,9 @@ void conn_close_after_output(struct conn *conn);
 bool conn_can_read(const struct conn *conn);
 size_t conn_max_message(const struct conn *conn);
 bool conn_reply_fits(const struct conn *conn, size_t bytes);
+/* Its user holds so much that the reply waits, whatever room others leave. */
+bool conn_user_is_full(const struct conn *conn, size_t bytes);
+void conn_count_blocks(struct conn *conn);
 void conn_mark_dirty(struct conn *conn);
 
 /* conn_request.c */

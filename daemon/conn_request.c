@@ -33,14 +33,14 @@ conn_encode(struct conn *conn, const struct request *req)
 	struct conn_sink sink = {
 	    .sink.append = conn_sink_append, .conn = conn, .ok = true};
 
-	set->about.connection = conn->id;
+	set->about.connection = conn->peer.id;
 	codec_encode(req, &set->about, &sink.sink);
 	conn_mark_dirty(conn);
 	if (!sink.ok) {
 		/* Room was reserved for it: service_reply_bound() was wrong. */
 		log_event_limited(LOG_ERR, "reply-lost",
 		    "connection %llu: no buffer for a reply",
-		    (unsigned long long)conn->id);
+		    (unsigned long long)conn->peer.id);
 		chain_drain(&conn->out, set->slab, conn->out.len);
 		conn_close_after_output(conn);
 	}
@@ -70,7 +70,7 @@ conn_done(struct request *req)
 	if (req->op == REQUEST_HELLO && req->status == STATUS_OK) {
 		conn->greeted = true;
 		log_event(LOG_DEBUG, "hello", "connection %llu, uid %u: \"%s\"",
-		    (unsigned long long)conn->id, conn->uid,
+		    (unsigned long long)conn->peer.id, conn->peer.uid,
 		    req->client_name ? req->client_name : "");
 	}
 	conn_encode(conn, req);
@@ -91,7 +91,7 @@ conn_answer_deferred(struct conn_set *set, struct request *req)
 	struct conn *conn;
 
 	TAILQ_FOREACH(conn, &set->all, all_link) {
-		if (conn->id == req->conn_id && conn->n_deferred && !conn->dead) {
+		if (conn->peer.id == req->conn_id && conn->n_deferred && !conn->dead) {
 			conn->n_deferred--;
 			conn_encode(conn, req);
 			conn_update(conn);
@@ -106,8 +106,8 @@ conn_broken(struct conn *conn, const char *why)
 {
 	metrics_add(&conn->set->metrics->broken_frames_total, 1);
 	log_event_limited(LOG_NOTICE, "frame-broken",
-	    "connection %llu of uid %u is closed: %s", (unsigned long long)conn->id,
-	    conn->uid, why);
+	    "connection %llu of uid %u is closed: %s",
+	    (unsigned long long)conn->peer.id, conn->peer.uid, why);
 	conn_close_after_output(conn);
 	return CONN_E_CLOSED;
 }
@@ -124,13 +124,17 @@ conn_id_in_use(const struct conn *conn, uint64_t id)
 	return false;
 }
 
-/* The one answer that somebody gets who may not come in. */
+/* The one answer that somebody gets who may not come in, or not again. */
 static void
-conn_deny(struct conn *conn, struct request *req)
+conn_refuse(struct conn *conn, struct request *req)
 {
-	req->status = STATUS_DENIED;
-	req->message = "this user may not use this socket; the daemon's log names the "
-		       "line of the configuration that allows it";
+	req->status = conn->peer.refusal;
+	if (req->status == STATUS_DENIED)
+		req->message = "this user may not use this socket; the daemon's log "
+			       "names the line of the configuration that allows it";
+	else
+		req->message = "this user has as many connections as one may have "
+			       "(limits.user-share of limits.max-connections)";
 	conn_done(req);
 	conn_close_after_output(conn);
 }
@@ -178,6 +182,7 @@ conn_take_request(struct conn *conn, uint32_t n_items, bool first, uint32_t *tak
 {
 	struct conn_set *set = conn->set;
 	struct request *req;
+	uint32_t n_blocks;
 	size_t bound = 0;
 	int r;
 
@@ -195,15 +200,17 @@ conn_take_request(struct conn *conn, uint32_t n_items, bool first, uint32_t *tak
 		return conn_broken(conn, "an id that is in use");
 	*takenp = req->n_items ? req->n_items : 1;
 	conn->reserved += bound;
-	set->n_reserved +=
-	    (uint32_t)((bound + SLAB_BLOCK_BYTES - 1) / SLAB_BLOCK_BYTES);
-	req->conn_id = conn->id;
+	n_blocks = (uint32_t)((bound + SLAB_BLOCK_BYTES - 1) / SLAB_BLOCK_BYTES);
+	set->n_reserved += n_blocks;
+	conn->user->n_reserved += n_blocks;
+	req->user = conn->user;
+	req->conn_id = conn->peer.id;
 	req->owner = conn;
 	req->done = conn_done;
 	STAILQ_INSERT_TAIL(&conn->open, req, next);
 	conn_mark_dirty(conn);
-	if (conn->denied)
-		conn_deny(conn, req);
+	if (conn->peer.refusal)
+		conn_refuse(conn, req);
 	else
 		set->ops->handle(set->owner, req);
 	return 0;

@@ -38,7 +38,7 @@ int
 conn_set_init(struct conn_set *set)
 {
 	TAILQ_INIT(&set->all);
-	TAILQ_INIT(&set->ready);
+	user_table_init(&set->users);
 	TAILQ_INIT(&set->starved);
 	TAILQ_INIT(&set->hungry);
 	TAILQ_INIT(&set->dirty);
@@ -50,12 +50,13 @@ conn_set_init(struct conn_set *set)
 }
 
 int
-conn_set_add(struct conn_set *set, int fd, uint64_t id, uid_t uid, bool denied)
+conn_set_add(struct conn_set *set, int fd, const struct conn_peer *peer)
 {
-	struct conn *conn = conn_new(set, fd, id, uid, denied);
+	struct conn *conn = conn_new(set, fd, peer);
 
 	if (!conn) {
 		close(fd);
+		user_seat_give(peer->seat);
 		return -1;
 	}
 	TAILQ_INSERT_TAIL(&set->all, conn, all_link);
@@ -76,7 +77,7 @@ conn_set_sweep(struct conn_set *set)
 		TAILQ_REMOVE(&set->dead, conn, queue_link);
 		TAILQ_REMOVE(&set->all, conn, all_link);
 		set->n_conns--;
-		set->ops->gone(set->owner, conn->id, conn->denied);
+		set->ops->gone(set->owner, &conn->peer);
 		conn_free(conn);
 	}
 	metrics_set(&set->metrics->connections, set->n_conns);
@@ -98,13 +99,13 @@ conn_set_fini(struct conn_set *set)
 bool
 conn_set_has_work(const struct conn_set *set)
 {
-	return !TAILQ_EMPTY(&set->ready);
+	return user_next_ready(&set->users) != NULL;
 }
 
 bool
 conn_set_is_quiet(const struct conn_set *set)
 {
-	return TAILQ_EMPTY(&set->ready) && TAILQ_EMPTY(&set->starved) &&
+	return !conn_set_has_work(set) && TAILQ_EMPTY(&set->starved) &&
 	       TAILQ_EMPTY(&set->stalled) && TAILQ_EMPTY(&set->hungry);
 }
 
@@ -135,7 +136,8 @@ conn_set_collect(struct conn_set *set, uint32_t n_items)
 	uint32_t left = n_items;
 	struct conn *conn;
 
-	while (left && (conn = TAILQ_FIRST(&set->ready))) {
+	while (left && (conn = user_next_ready(&set->users))) {
+		struct user *user = conn->user;
 		uint32_t taken = 0;
 		int r = conn_take_request(conn, left, left == n_items, &taken);
 
@@ -143,10 +145,8 @@ conn_set_collect(struct conn_set *set, uint32_t n_items)
 			break;
 		left -= taken < left ? taken : left;
 		/* It stands behind the others again, if it has more. */
-		if (!r && !fault("skip-rotation") && !conn->closing) {
-			TAILQ_REMOVE(&set->ready, conn, queue_link);
-			TAILQ_INSERT_TAIL(&set->ready, conn, queue_link);
-		}
+		if (!r && !fault("skip-rotation") && !conn->closing)
+			user_rotate(user, conn);
 		conn_update(conn);
 	}
 }
@@ -157,7 +157,7 @@ conn_drop(
 {
 	metrics_add(counter, 1);
 	log_event_limited(LOG_NOTICE, event, "connection %llu of uid %u is closed: %s",
-	    (unsigned long long)conn->id, conn->uid, why);
+	    (unsigned long long)conn->peer.id, conn->peer.uid, why);
 	conn_kill(conn);
 }
 
@@ -198,9 +198,10 @@ conn_set_expire(struct conn_set *set, uint64_t now_us)
 	}
 }
 
-/* Who has held buffers for longest without getting on, or NULL. */
+/* Who of user (NULL: of all) has held buffers for longest without getting on, or NULL. */
 static struct conn *
-conn_set_oldest(struct conn_set *set, bool for_input, uint64_t now_us)
+conn_set_oldest(
+    struct conn_set *set, bool for_input, const struct user *user, uint64_t now_us)
 {
 	struct conn *conn;
 
@@ -208,17 +209,54 @@ conn_set_oldest(struct conn_set *set, bool for_input, uint64_t now_us)
 		TAILQ_FOREACH(conn, &set->hello, deadline_link) {
 			if (!conn_is_overdue(conn, now_us, PARTIAL_GRACE_US))
 				break;
-			if (conn->in.n_blocks)
+			if (conn->in.n_blocks && (!user || conn->user == user))
 				return conn;
 		}
-		conn = TAILQ_FIRST(&set->partial);
-		if (conn_is_overdue(conn, now_us, PARTIAL_GRACE_US))
+		TAILQ_FOREACH(conn, &set->partial, deadline_link) {
+			if (!conn_is_overdue(conn, now_us, PARTIAL_GRACE_US))
+				break;
+			if (!user || conn->user == user)
+				return conn;
+		}
+	}
+	TAILQ_FOREACH(conn, &set->stalled, stalled_link) {
+		if (now_us < conn->progress_us + STALL_GRACE_US)
+			break;
+		if (!user || conn->user == user)
 			return conn;
 	}
-	conn = TAILQ_FIRST(&set->stalled);
-	if (conn && now_us >= conn->progress_us + STALL_GRACE_US)
-		return conn;
 	return NULL;
+}
+
+static void
+conn_drop_holder(struct conn *conn)
+{
+	conn_drop(conn, &conn->set->metrics->frame_timeouts_total, "buffers-full",
+	    "it held buffers that others wait for (limits.buffers)");
+}
+
+/*
+ * Somebody waits whose own user holds what one user may: that user makes room, and for
+ * more than one for the same reason as below.
+ */
+static void
+conn_set_relieve_users(struct conn_set *set, uint64_t now_us)
+{
+	const struct conn *hungry = TAILQ_FIRST(&set->hungry);
+	const struct conn *starved = TAILQ_FIRST(&set->starved);
+	uint32_t some = set->slab->n_blocks / 16;
+	struct conn *conn;
+
+	if (starved && conn_user_is_full(starved, starved->wanted)) {
+		while (!user_may_hold(starved->user, some, set->slab->n_idle) &&
+		       (conn = conn_set_oldest(set, false, starved->user, now_us)))
+			conn_drop_holder(conn);
+	}
+	if (hungry && !user_may_hold(hungry->user, 1, slab_input_room(set->slab))) {
+		while (!user_may_hold(hungry->user, some, slab_input_room(set->slab)) &&
+		       (conn = conn_set_oldest(set, true, hungry->user, now_us)))
+			conn_drop_holder(conn);
+	}
 }
 
 /*
@@ -235,33 +273,44 @@ conn_set_relieve(struct conn_set *set, uint64_t now_us)
 	uint32_t enough = set->slab->n_blocks / 8;
 	struct conn *conn;
 
-	if (!TAILQ_EMPTY(&set->ready))
+	if (conn_set_has_work(set))
 		return;
 	while (((for_input && slab_input_room(set->slab) < enough) ||
 		   (for_output && set->slab->n_idle < enough)) &&
-	       (conn = conn_set_oldest(set, for_input, now_us)))
-		conn_drop(conn, &set->metrics->frame_timeouts_total, "buffers-full",
-		    "it held buffers that others wait for (limits.buffers)");
+	       (conn = conn_set_oldest(set, for_input, NULL, now_us)))
+		conn_drop_holder(conn);
+	conn_set_relieve_users(set, now_us);
 }
 
-/* Blocks have come back: those that wait for them go on, in order. */
+/*
+ * Blocks have come back: those that wait for them go on, in order. Who waits for its own
+ * user's blocks holds nobody else up.
+ */
 static void
 conn_set_feed(struct conn_set *set)
 {
-	struct conn *conn, *next;
+	struct conn *conn, *next, *last = TAILQ_LAST(&set->hungry, conn_list);
 	int n = 0;
 
-	while (
-	    (conn = TAILQ_FIRST(&set->starved)) && conn_reply_fits(conn, conn->wanted))
-		conn_update(conn);
+	for (conn = TAILQ_FIRST(&set->starved); conn; conn = next) {
+		next = TAILQ_NEXT(conn, queue_link);
+		if (conn_reply_fits(conn, conn->wanted))
+			conn_update(conn);
+		else if (!conn_user_is_full(conn, conn->wanted))
+			break;
+	}
 	conn = TAILQ_FIRST(&set->partial);
 	if (conn && conn->hungry)
 		conn_update(conn);
 	for (conn = TAILQ_FIRST(&set->hungry); conn && n < FEED_MAX; conn = next, n++) {
-		next = TAILQ_NEXT(conn, hungry_link);
+		next = conn == last ? NULL : TAILQ_NEXT(conn, hungry_link);
 		if (!slab_input_room(set->slab))
 			break;
 		conn_update(conn);
+		if (conn->hungry) {
+			TAILQ_REMOVE(&set->hungry, conn, hungry_link);
+			TAILQ_INSERT_TAIL(&set->hungry, conn, hungry_link);
+		}
 	}
 }
 
@@ -277,6 +326,7 @@ conn_set_flush(struct conn_set *set)
 		TAILQ_REMOVE(&set->dirty, conn, dirty_link);
 		conn->dirty = false;
 		conn->reserved = 0;
+		conn->user->n_reserved = 0;
 		conn_send(conn);
 		conn_update(conn);
 	}
@@ -294,12 +344,12 @@ conn_set_recheck(struct conn_set *set)
 	struct conn *conn;
 
 	TAILQ_FOREACH(conn, &set->all, all_link) {
-		if (conn->denied || conn->dead ||
+		if (conn->peer.refusal || conn->dead ||
 		    admission_allows(conn->fd, set->config, NULL))
 			continue;
 		log_event_limited(LOG_NOTICE, "peer-removed",
 		    "connection %llu of uid %u is closed: no longer allowed",
-		    (unsigned long long)conn->id, conn->uid);
+		    (unsigned long long)conn->peer.id, conn->peer.uid);
 		conn_kill(conn);
 	}
 }

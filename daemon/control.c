@@ -70,7 +70,7 @@ control_handle(void *owner, struct request *req)
 }
 
 static void
-control_conn_gone(void *owner, uint64_t conn_id, bool denied)
+control_conn_gone(void *owner, const struct conn_peer *peer)
 {
 }
 
@@ -84,10 +84,13 @@ static void
 control_accepted(void *owner, int fd)
 {
 	struct control *control = owner;
-	struct ucred peer = {.uid = (uid_t)-1};
-	socklen_t len = sizeof(peer);
-	bool allowed = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-		       (!peer.uid || peer.uid == geteuid());
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
+	bool allowed = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) &&
+		       (!cred.uid || cred.uid == geteuid());
+	struct conn_peer peer = {.id = ++control->last_conn_id,
+	    .uid = cred.uid,
+	    .refusal = allowed ? STATUS_OK : STATUS_DENIED};
 
 	if (control->conns.n_conns >= CONTROL_CONNS_MAX) {
 		log_event_limited(LOG_NOTICE, "connections-full",
@@ -99,9 +102,8 @@ control_accepted(void *owner, int fd)
 		log_event_limited(LOG_WARNING, "peer-denied",
 		    "uid %u may not use the control socket: root and the daemon's own "
 		    "user may",
-		    peer.uid);
-	if (conn_set_add(
-		&control->conns, fd, ++control->last_conn_id, peer.uid, !allowed))
+		    cred.uid);
+	if (conn_set_add(&control->conns, fd, &peer))
 		log_event_limited(LOG_WARNING, "accept-paused", "out of memory");
 }
 

@@ -409,6 +409,12 @@ keypool_set_pairwise_check(struct keypool *pool, bool on)
 }
 
 uint32_t
+keypool_size(const struct keypool *pool, enum keypool_kind kind)
+{
+	return pool->rings[kind].high;
+}
+
+uint32_t
 keypool_level(const struct keypool *pool, enum keypool_kind kind)
 {
 	return pool->rings[kind].level;

@@ -77,6 +77,8 @@ void keypool_set_pairwise_check(struct keypool *pool, bool on);
 /* New limits, at most the sizes it was made with (else clipped to them). */
 void keypool_set_limits(struct keypool *pool, const struct keypool_limits *limits);
 
+/* What it is filled to, and what is there. */
+uint32_t keypool_size(const struct keypool *pool, enum keypool_kind kind);
 uint32_t keypool_level(const struct keypool *pool, enum keypool_kind kind);
 
 #endif

@@ -20,6 +20,7 @@ struct slot {
 	uint64_t conn_id;
 	uint64_t expires_us;
 	enum kem_alg alg;
+	uint32_t *owned; /* how many its user has */
 	uint8_t *secret; /* KEM_SECRET_MAX bytes of arena */
 	uint8_t *share;  /* KEM_SHARE_MAX bytes */
 	LIST_ENTRY(slot) by_handle;
@@ -117,6 +118,12 @@ keytable_free(struct keytable *table)
 }
 
 uint32_t
+keytable_size(const struct keytable *table)
+{
+	return table->max_keys;
+}
+
+uint32_t
 keytable_room(const struct keytable *table)
 {
 	return table->max_keys - table->n_keys;
@@ -172,6 +179,7 @@ slot_release(struct keytable *table, struct slot *slot)
 	TAILQ_REMOVE(&table->live, slot, by_age);
 	TAILQ_INSERT_HEAD(&table->free, slot, by_age);
 	table->n_keys--;
+	--*slot->owned;
 	metrics_set(&table->metrics->handles, table->n_keys);
 }
 
@@ -191,7 +199,7 @@ live_insert(struct keytable *table, struct slot *slot)
 
 int
 keytable_add(struct keytable *table, uint64_t conn_id, enum kem_alg alg,
-    const uint8_t *share, const uint8_t *secret, uint64_t expires_us,
+    const uint8_t *share, const uint8_t *secret, uint64_t expires_us, uint32_t *owned,
     uint8_t handle[WIRE_HANDLE_BYTES])
 {
 	const struct kem_alg_info *info = kem_alg_info(alg);
@@ -207,6 +215,7 @@ keytable_add(struct keytable *table, uint64_t conn_id, enum kem_alg alg,
 	TAILQ_REMOVE(&table->free, slot, by_age);
 	slot->conn_id = conn_id;
 	slot->alg = alg;
+	slot->owned = owned;
 	slot->expires_us = expires_us;
 	memcpy(slot->secret, secret, info->secret_bytes);
 	memcpy(slot->share, share, info->share_bytes);
@@ -215,6 +224,7 @@ keytable_add(struct keytable *table, uint64_t conn_id, enum kem_alg alg,
 	LIST_INSERT_HEAD(conn_bucket(table, conn_id), slot, by_conn);
 	live_insert(table, slot);
 	table->n_keys++;
+	++*owned;
 	metrics_set(&table->metrics->handles, table->n_keys);
 	return 0;
 }

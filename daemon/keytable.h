@@ -25,17 +25,19 @@ __attribute__((warn_unused_result)) int keytable_new(struct keytable **tablep,
     struct metrics_shard *metrics);
 struct keytable *keytable_free(struct keytable *table);
 
-/* Keys that could be added now. */
+/* Keys that it can hold, and those that could be added now. */
+uint32_t keytable_size(const struct keytable *table);
 uint32_t keytable_room(const struct keytable *table);
 
 /*
- * Copies a pair in under a fresh random handle. Returns 0; KEYTABLE_E_FULL; or a
+ * Copies a pair in under a fresh random handle. *owned counts the keys of the user: up
+ * now, and down when the key goes; it lives as long as the connection. Returns 0; KEYTABLE_E_FULL; or a
  * negative KEM_FAIL_RNG.
  */
 enum { KEYTABLE_E_FULL = 1 };
 __attribute__((warn_unused_result)) int keytable_add(struct keytable *table,
     uint64_t conn_id, enum kem_alg alg, const uint8_t *share, const uint8_t *secret,
-    uint64_t expires_us, uint8_t handle[WIRE_HANDLE_BYTES]);
+    uint64_t expires_us, uint32_t *owned, uint8_t handle[WIRE_HANDLE_BYTES]);
 
 /*
  * What a live handle is, without spending it: *algp is its algorithm. False: none such.

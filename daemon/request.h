@@ -101,6 +101,7 @@ struct request_kdf {
 struct conn;
 struct mem;
 struct service;
+struct user;
 
 struct request {
 	uint64_t id;
@@ -109,9 +110,10 @@ struct request {
 	const char *message;
 	uint64_t arrived_us; /* CLOCK_MONOTONIC, when its last byte was read */
 	uint64_t
-	    deadline_us;  /* absolute; set by codec from timeout_us or the default */
-	uint64_t conn_id; /* owner of handles; the number told in Hello */
-	bool control;     /* came by the control socket */
+	    deadline_us;   /* absolute; set by codec from timeout_us or the default */
+	uint64_t conn_id;  /* owner of handles; the number told in Hello */
+	bool control;      /* came by the control socket */
+	struct user *user; /* whose it is; set by conn */
 	struct mem *mem;
 
 	/* Hello */

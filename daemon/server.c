@@ -11,7 +11,7 @@
 
 #define BUSY_PERMILLE    600u /* a shard that is busier gets no new connection */
 #define PATH_CHECK_TICKS 10u
-#define DENIED_PART      8u /* of max-connections: for those who may not come in */
+#define REFUSED_PART     8u /* of max-connections: for those who will hear "no" */
 
 /*
  * Packs, since spreading empties lanes: the first shard that is not busy gets it. If all
@@ -48,18 +48,50 @@ server_n_open(const struct server *server)
 	return n;
 }
 
-/* Those who wait to hear that they may not come in take no place of those who may. */
+/* Those who wait to hear that they are refused take no place of those who are not. */
 static bool
-server_is_full(const struct server *server, bool denied)
+server_is_full(const struct server *server, bool refused)
 {
 	uint32_t most = server->config->max_connections;
-	uint64_t n_denied = server->n_denied_placed;
+	uint64_t n_refused = server->n_refused_placed;
 
 	if (server_n_open(server) >= most)
 		return true;
 	for (uint32_t i = 0; i < server->common.n_shards; i++)
-		n_denied -= atomic_load(&server->shards[i].n_denied_ended);
-	return denied && n_denied > most / DENIED_PART;
+		n_refused -= atomic_load(&server->shards[i].n_refused_ended);
+	return refused && n_refused > most / REFUSED_PART;
+}
+
+/* Who it is, whether it may come in, and whether there is a seat for it. */
+static void
+server_judge(struct server *server, int fd, struct conn_peer *peer)
+{
+	const struct config *config = server->config;
+
+	peer->id = ++server->last_conn_id;
+	if (!admission_allows(fd, config, &peer->uid)) {
+		peer->refusal = STATUS_DENIED;
+		metrics_add(&server->metrics.denied_total, 1);
+		admission_log_denied(peer->uid);
+		return;
+	}
+	peer->seat = user_seat_take(&server->seats, peer->uid,
+	    user_share(config->max_connections, config->user_share));
+	if (!peer->seat) {
+		peer->refusal = STATUS_RESOURCE_EXHAUSTED;
+		log_event_limited(LOG_WARNING, "user-full",
+		    "uid %u has as many connections as one user may have: "
+		    "limits.user-share is %u%% of limits.max-connections, %u",
+		    peer->uid, config->user_share, config->max_connections);
+	}
+}
+
+static void
+server_turn_away(struct server *server, const struct shard_record *record)
+{
+	metrics_add(&server->metrics.shed_total, 1);
+	user_seat_give(record->peer.seat);
+	close(record->fd);
 }
 
 void
@@ -67,31 +99,26 @@ server_accepted(void *owner, int fd)
 {
 	struct server *server = owner;
 	struct shard_record record = {.type = SHARD_NEW_CONN, .fd = fd};
+	bool refused;
 
-	record.denied = !admission_allows(fd, server->config, &record.uid);
-	if (record.denied) {
-		metrics_add(&server->metrics.denied_total, 1);
-		admission_log_denied(record.uid);
-	}
-	record.conn_id = ++server->last_conn_id;
-	if (server_is_full(server, record.denied)) {
-		metrics_add(&server->metrics.shed_total, 1);
+	server_judge(server, fd, &record.peer);
+	refused = record.peer.refusal != STATUS_OK;
+	if (server_is_full(server, refused)) {
 		log_event_limited(LOG_WARNING, "connections-full",
 		    "a connection%s was closed: limits.max-connections is %u",
-		    record.denied ? " that may not come in" : "",
+		    refused ? " that may not come in" : "",
 		    server->config->max_connections);
-		close(fd);
+		server_turn_away(server, &record);
 		return;
 	}
 	if (!server_tell_conn(server, server_place(server), &record)) {
-		metrics_add(&server->metrics.shed_total, 1);
 		log_event_limited(LOG_WARNING, "shard-busy",
 		    "a connection was closed: its shard takes none");
-		close(fd);
+		server_turn_away(server, &record);
 		return;
 	}
 	server->n_placed++;
-	server->n_denied_placed += record.denied;
+	server->n_refused_placed += refused;
 }
 
 void
@@ -204,6 +231,7 @@ server_fini(struct server *server)
 	if (server->common.wake_fd >= 0)
 		close(server->common.wake_fd);
 	free(server->shards);
+	user_seats_free(server->seats);
 	free(server->owed);
 	free(server->all_metrics);
 	kem_free(server->kem);

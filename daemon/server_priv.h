@@ -54,7 +54,8 @@ struct server {
 	bool reload_again;      /* SIGHUP came while a reload was under way */
 	uint64_t serial;        /* of the last record told to all */
 	uint64_t reload_serial; /* of the reload under way, 0: none */
-	uint64_t last_conn_id, n_placed, n_denied_placed;
+	uint64_t last_conn_id, n_placed, n_refused_placed;
+	struct user_seat *seats;
 	uint32_t n_ticks;
 	struct event term_event, int_event, hup_event;
 	struct event wake_event, tick_event, retry_event, drain_event;

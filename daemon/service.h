@@ -23,6 +23,7 @@ struct service {
 	struct metrics_shard *metrics;
 	bool draining;
 	uint32_t n_reserved; /* handles promised to key generations in the batch */
+	uint64_t batch_no;   /* counts the batches that promises were made to */
 };
 
 /*

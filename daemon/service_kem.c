@@ -3,11 +3,13 @@
 #include "service_kem.h"
 
 #include "batch.h"
+#include "config.h"
 #include "keypool.h"
 #include "keytable.h"
 #include "mem.h"
 #include "metrics.h"
 #include "proto/wire.h"
+#include "user.h"
 
 bool
 service_refuse_draining(const struct service *service, struct request *req)
@@ -25,6 +27,16 @@ service_out_of_memory(struct request *req)
 	request_fail(req, STATUS_RESOURCE_EXHAUSTED,
 	    "no request memory for %u items in this turn", req->n_items);
 	return false;
+}
+
+bool
+service_may_take(
+    const struct service *service, const struct request *req, unsigned kind)
+{
+	_Static_assert(USER_POOLS == KEYPOOL_N_KINDS, "one count each");
+
+	return user_take_pooled(req->user, kind, keypool_size(service->pool, kind),
+	    service->config->user_share, request_now_us());
 }
 
 bool
@@ -115,7 +127,8 @@ service_encaps(struct service *service, struct request *req)
 			continue;
 		}
 		if (item->ephemeral != NULL &&
-		    !keypool_take_x25519(service->pool, item->ephemeral))
+		    (!service_may_take(service, req, KEYPOOL_X25519) ||
+			!keypool_take_x25519(service->pool, item->ephemeral)))
 			item->ephemeral = NULL;
 		batch_add(service->batch, item);
 	}

@@ -26,6 +26,10 @@ bool service_kdf_ok(const struct request *req);
 /* An item of a cancelled request: its handle, if it had one, is released. */
 void service_kem_undo(struct service *service, struct request_item *item);
 
+/* The user's share of that pool is not used up. */
+bool service_may_take(
+    const struct service *service, const struct request *req, unsigned kind);
+
 /* Between service_keygen.c and service_kem.c. True: refused. */
 bool service_refuse_draining(const struct service *service, struct request *req);
 /* The request finds no codec memory. Returns false, as the operation then does. */

@@ -9,6 +9,7 @@
 #include "mem.h"
 #include "metrics.h"
 #include "proto/wire.h"
+#include "user.h"
 
 static bool
 keygen_room(struct request *req)
@@ -47,7 +48,7 @@ keygen_settle(struct request_item *item)
 		    item->secret,
 		    request_now_us() +
 			(uint64_t)service->config->handle_lifetime_ms * 1000,
-		    item->out_handle);
+		    &req->user->n_keys, item->out_handle);
 		if (r < 0)
 			return r;
 		if (r == KEYTABLE_E_FULL) {
@@ -60,19 +61,24 @@ keygen_settle(struct request_item *item)
 	return 0;
 }
 
+/* False: there is none, or none for this user. */
 static bool
 pool_take(struct service *service, struct request_item *item)
 {
+	enum keypool_kind kind;
+
 	switch (item->request->alg) {
 	case KEM_ALG_X25519MLKEM768:
-		return keypool_take_pair(
-		    service->pool, KEYPOOL_HYBRID, item->out_share, item->secret);
+		kind = KEYPOOL_HYBRID;
+		break;
 	case KEM_ALG_MLKEM768:
-		return keypool_take_pair(
-		    service->pool, KEYPOOL_MLKEM768, item->out_share, item->secret);
+		kind = KEYPOOL_MLKEM768;
+		break;
 	default:
 		return false;
 	}
+	return service_may_take(service, item->request, kind) &&
+	       keypool_take_pair(service->pool, kind, item->out_share, item->secret);
 }
 
 /* Served from the pool, in this very call. False: it has to be computed. */
@@ -95,15 +101,41 @@ keygen_from_pool(struct service *service, struct request_item *item)
 	return true;
 }
 
-/* Handles that can still be promised, those of the waiting batch taken off. */
+/*
+ * Handles that can still be promised to this user, those of the waiting batch taken off:
+ * of what is left in all, what its share leaves it.
+ */
 static uint32_t
-handles_left(struct service *service)
+handles_left(struct service *service, struct user *user)
 {
-	uint32_t room = keytable_room(service->keys);
+	uint32_t room = keytable_room(service->keys), held;
+	uint32_t share =
+	    user_share(keytable_size(service->keys), service->config->user_share);
 
-	if (service->batch->n_items == 0)
+	if (service->batch->n_items == 0) {
 		service->n_reserved = 0; /* the batch has kept its promises */
-	return room > service->n_reserved ? room - service->n_reserved : 0;
+		service->batch_no++;
+	}
+	if (user->promised_to != service->batch_no) {
+		user->promised_to = service->batch_no;
+		user->n_promised = 0;
+	}
+	held = user->n_keys + user->n_promised;
+	room = room > service->n_reserved ? room - service->n_reserved : 0;
+	share = share > held ? share - held : 0;
+	return room < share || fault("user-no-limit") ? room : share;
+}
+
+static void
+item_no_room(struct service *service, struct request_item *item)
+{
+	request_item_fail(item, STATUS_RESOURCE_EXHAUSTED,
+	    "no room for another private key: this user has %u; one may have %u%% of "
+	    "%u (limits.user-share, limits.max-handles)",
+	    item->request->user->n_keys, service->config->user_share,
+	    keytable_size(service->keys));
+	metrics_add(&service->metrics->items_failed_total, 1);
+	metrics_add(&service->metrics->shed_total, 1);
 }
 
 bool
@@ -120,7 +152,7 @@ service_keygen(struct service *service, struct request *req)
 		return false;
 	}
 	if (!req->export_private)
-		n_left = handles_left(service);
+		n_left = handles_left(service, req->user);
 	if (!keygen_room(req))
 		return service_out_of_memory(req);
 
@@ -129,17 +161,16 @@ service_keygen(struct service *service, struct request *req)
 		struct request_item *item = &req->items[i];
 
 		if (n_left == 0) {
-			request_item_fail(item, STATUS_RESOURCE_EXHAUSTED,
-			    "no room for another private key");
-			metrics_add(&service->metrics->items_failed_total, 1);
-			metrics_add(&service->metrics->shed_total, 1);
+			item_no_room(service, item);
 			continue;
 		}
 		n_left--;
 		if (keygen_from_pool(service, item))
 			continue;
-		if (!req->export_private)
+		if (!req->export_private) {
 			service->n_reserved++;
+			req->user->n_promised++;
+		}
 		batch_add(service->batch, item);
 	}
 	return req->n_pending > 0;
@@ -152,8 +183,10 @@ service_kem_undo(struct service *service, struct request_item *item)
 
 	if (req->op != REQUEST_KEYGEN || req->export_private)
 		return;
-	if (item->status == STATUS_OK)
+	if (item->status == STATUS_OK) {
 		keytable_release(service->keys, req->conn_id, item->out_handle);
-	else if (item->status == STATUS_CANCELLED && service->n_reserved > 0)
+	} else if (item->status == STATUS_CANCELLED && service->n_reserved > 0) {
 		service->n_reserved--;
+		req->user->n_promised--;
+	}
 }

@@ -48,6 +48,8 @@ shard_reload(struct shard *shard, const struct shard_record *record)
 	shard->config = record->config;
 	shard->service.config = record->config;
 	shard->conns.config = record->config;
+	shard->conns.about.max_handles =
+	    shard_user_handles(record->config, shard->common->n_shards);
 	shard->conns.about.handle_lifetime_ms = record->config->handle_lifetime_ms;
 	shard->conns.about.default_timeout_us = record->config->default_timeout_us;
 	shard->conns.about.export_allowed = record->config->export_private;
@@ -68,11 +70,11 @@ shard_selftest(struct shard *shard)
 }
 
 static void
-shard_count_ended(struct shard *shard, bool denied)
+shard_count_ended(struct shard *shard, const struct conn_peer *peer)
 {
 	atomic_fetch_add(&shard->n_ended, 1);
-	if (denied)
-		atomic_fetch_add(&shard->n_denied_ended, 1);
+	if (peer->refusal)
+		atomic_fetch_add(&shard->n_refused_ended, 1);
 }
 
 static void
@@ -80,9 +82,8 @@ shard_record_do(struct shard *shard, const struct shard_record *record)
 {
 	switch (record->type) {
 	case SHARD_NEW_CONN:
-		if (conn_set_add(&shard->conns, record->fd, record->conn_id,
-			record->uid, record->denied))
-			shard_count_ended(shard, record->denied);
+		if (conn_set_add(&shard->conns, record->fd, &record->peer))
+			shard_count_ended(shard, &record->peer);
 		break;
 	case SHARD_DRAIN:
 		shard_set_draining(shard, true);
@@ -128,12 +129,12 @@ shard_handle(void *owner, struct request *req)
 }
 
 static void
-shard_conn_gone(void *owner, uint64_t conn_id, bool denied)
+shard_conn_gone(void *owner, const struct conn_peer *peer)
 {
 	struct shard *shard = owner;
 
-	service_conn_gone(&shard->service, conn_id);
-	shard_count_ended(shard, denied);
+	service_conn_gone(&shard->service, peer->id);
+	shard_count_ended(shard, peer);
 }
 
 const struct conn_ops shard_conn_ops = {

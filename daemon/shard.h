@@ -24,7 +24,7 @@ struct keypool;
 struct keytable;
 
 enum shard_record_type {
-	SHARD_NEW_CONN, /* fd, conn_id, uid, denied */
+	SHARD_NEW_CONN, /* fd, peer */
 	SHARD_DRAIN,
 	SHARD_RESUME,
 	SHARD_SELFTEST,
@@ -36,9 +36,7 @@ enum shard_record_type {
 struct shard_record {
 	enum shard_record_type type;
 	int fd;
-	uid_t uid;
-	bool denied;
-	uint64_t conn_id;
+	struct conn_peer peer;
 	const struct config *config;
 	uint64_t serial; /* of what all shards are told, from 1 on; 0: NEW_CONN */
 };
@@ -58,7 +56,7 @@ struct shard {
 	_Atomic uint64_t serial;             /* of the last record carried out */
 	_Atomic(const char *) selftest_step; /* static; that failed last, or NULL */
 	_Atomic uint64_t n_ended;            /* connections */
-	_Atomic uint64_t n_denied_ended;     /* of them, such as may not come in */
+	_Atomic uint64_t n_refused_ended;    /* of them, such as were refused */
 	_Atomic uint64_t
 	    busy_until_us; /* the end of the 100 ms that are meant in ... */
 	_Atomic uint32_t busy_permille; /* ... how busy it was */

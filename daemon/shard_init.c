@@ -30,6 +30,12 @@ shard_max_handles(const struct config *config, uint32_t n_shards)
 	return (config->max_handles + n_shards - 1) / n_shards;
 }
 
+uint32_t
+shard_user_handles(const struct config *config, uint32_t n_shards)
+{
+	return user_share(shard_max_handles(config, n_shards), config->user_share);
+}
+
 /* secmem_carve() gives out multiples of 64. */
 static size_t
 carved(size_t size)
@@ -124,7 +130,7 @@ shard_init_conns(struct shard *shard)
 		.lanes = kem_backend_lanes(shard->common->kem),
 		.shards = shard->common->n_shards,
 		.shard = shard->index,
-		.max_handles = shard_max_handles(config, shard->common->n_shards),
+		.max_handles = shard_user_handles(config, shard->common->n_shards),
 		.handle_lifetime_ms = config->handle_lifetime_ms,
 		.default_timeout_us = config->default_timeout_us,
 		.export_allowed = config->export_private},

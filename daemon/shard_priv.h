@@ -15,6 +15,9 @@
 /* One shard's part of the daemon's pool. */
 struct keypool_limits shard_pool_limits(const struct config *config, uint32_t n_shards);
 
+/* Live keys of one user, as Hello tells them. */
+uint32_t shard_user_handles(const struct config *config, uint32_t n_shards);
+
 extern const struct conn_ops shard_conn_ops;
 
 /* The pipe has records. */

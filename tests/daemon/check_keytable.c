@@ -7,12 +7,14 @@
 
 static struct rig rig;
 static struct rig_pair pair;
+static uint32_t owned; /* keys, of whoever adds them */
 
 #define LATER 1000000u
 
 static void
 setup(void)
 {
+	owned = 0;
 	rig_open(&rig, 0);
 	rig_pair_make(&rig, KEM_ALG_X25519MLKEM768, &pair);
 }
@@ -27,7 +29,7 @@ static void
 add(uint64_t conn_id, uint64_t expires_us, uint8_t handle[WIRE_HANDLE_BYTES])
 {
 	ck_assert_int_eq(keytable_add(rig.keys, conn_id, KEM_ALG_X25519MLKEM768,
-			     pair.share, pair.secret, expires_us, handle),
+			     pair.share, pair.secret, expires_us, &owned, handle),
 	    0);
 }
 
@@ -130,7 +132,7 @@ START_TEST(a_full_table_says_so_and_takes_more_after_a_release)
 	}
 	ck_assert_uint_eq(keytable_room(rig.keys), 0);
 	ck_assert_int_eq(keytable_add(rig.keys, 0, KEM_ALG_X25519MLKEM768, pair.share,
-			     pair.secret, LATER, handle[RIG_KEYS]),
+			     pair.secret, LATER, &owned, handle[RIG_KEYS]),
 	    KEYTABLE_E_FULL);
 	ck_assert(keytable_release(rig.keys, 3, handle[3]));
 	add(99, LATER, handle[RIG_KEYS]);
@@ -165,7 +167,7 @@ START_TEST(no_randomness_no_handle)
 		return;
 	rig_fault("rng-fail");
 	ck_assert_int_eq(keytable_add(rig.keys, RIG_CONN, KEM_ALG_X25519MLKEM768,
-			     pair.share, pair.secret, LATER, handle),
+			     pair.share, pair.secret, LATER, &owned, handle),
 	    KEM_FAIL_RNG);
 	rig_fault(NULL);
 	ck_assert_uint_eq(keytable_count(rig.keys), 0);
@@ -185,7 +187,7 @@ START_TEST(every_kind_of_algorithm_fits)
 
 		rig_pair_make(&rig, alg, &other);
 		ck_assert_int_eq(keytable_add(rig.keys, RIG_CONN, alg, other.share,
-				     other.secret, LATER, handle),
+				     other.secret, LATER, &owned, handle),
 		    0);
 		ck_assert(keytable_peek(rig.keys, RIG_CONN, handle, 0, &seen));
 		ck_assert_int_eq(seen, alg);
@@ -306,7 +308,7 @@ START_TEST(a_table_for_no_keys_is_always_full)
 
 	ck_assert_int_eq(keytable_new(&none, 0, rig.kem, &rig.secmem, &rig.metrics), 0);
 	ck_assert_int_eq(keytable_add(none, 1, KEM_ALG_MLKEM512, pair.share,
-			     pair.secret, LATER, handle),
+			     pair.secret, LATER, &owned, handle),
 	    KEYTABLE_E_FULL);
 	memset(handle, 0, sizeof(handle));
 	ck_assert(!keytable_peek(none, 1, handle, 0, &alg));

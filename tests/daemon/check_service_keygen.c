@@ -173,6 +173,39 @@ START_TEST(promised_room_comes_back)
 }
 END_TEST
 
+/* Half of the table is one user's; the other half is there for the next. */
+START_TEST(one_user_may_have_its_share)
+{
+	struct user *other = user_join(&rig.users, 1001, false);
+	struct request *first, *second, *third;
+
+	rig.config.user_share = 50;
+	if (_i)
+		rig_fill(&rig);
+	first = rig_request(&rig, REQUEST_KEYGEN, HYBRID, RIG_KEYS / 2 - 1);
+	second = rig_request(&rig, REQUEST_KEYGEN, HYBRID, 3);
+	service_handle(&rig.service, first);
+	service_handle(&rig.service, second);
+	ck_assert_int_eq(batch_run(&rig.batch), 0);
+	ck_assert_uint_eq(rig_count(first, STATUS_OK), RIG_KEYS / 2 - 1);
+	ck_assert_uint_eq(rig_count(second, STATUS_OK), 1);
+	ck_assert_uint_eq(rig_count(second, STATUS_RESOURCE_EXHAUSTED), 2);
+	ck_assert_ptr_nonnull(strstr(second->items[2].message, "limits.user-share"));
+	ck_assert_uint_eq(rig.user->n_keys, RIG_KEYS / 2);
+
+	third = rig_request(&rig, REQUEST_KEYGEN, HYBRID, RIG_KEYS);
+	third->user = other;
+	rig_serve(&rig, third);
+	ck_assert_uint_eq(rig_count(third, STATUS_OK), RIG_KEYS / 2);
+	ck_assert(keytable_release(rig.keys, RIG_CONN, first->items[0].out_handle));
+	ck_assert_uint_eq(rig.user->n_keys, RIG_KEYS / 2 - 1);
+	keytable_conn_gone(rig.keys, RIG_CONN);
+	ck_assert_uint_eq(rig.user->n_keys, 0);
+	ck_assert_uint_eq(other->n_keys, 0);
+	user_leave(other);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -187,6 +220,7 @@ main(void)
 	tcase_add_test(tc, export_is_for_those_who_allow_it);
 	tcase_add_loop_test(tc, a_full_table_refuses_what_does_not_fit, 0, 2);
 	tcase_add_test(tc, promised_room_comes_back);
+	tcase_add_loop_test(tc, one_user_may_have_its_share, 0, 2);
 	suite_add_tcase(suite, tc);
 	return rig_main(suite);
 }

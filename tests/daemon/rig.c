@@ -23,6 +23,7 @@ rig_open_kem(struct rig *rig, uint32_t pool, struct kem *kem)
 	memset(rig, 0, sizeof(*rig));
 	rig->kem = kem;
 	rig->config.handle_lifetime_ms = 60000;
+	rig->config.user_share = 100;
 	rig->config.pool = (struct keypool_limits){
 	    .high = {pool, pool, pool}, .low_percent = 50, .max_age_ms = 30000};
 
@@ -38,6 +39,9 @@ rig_open_kem(struct rig *rig, uint32_t pool, struct kem *kem)
 	ck_assert_int_eq(
 	    keytable_new(&rig->keys, RIG_KEYS, rig->kem, &rig->secmem, &rig->metrics),
 	    0);
+	user_table_init(&rig->users);
+	rig->user = user_join(&rig->users, 1000, false);
+	ck_assert_ptr_nonnull(rig->user);
 	batch_init(&rig->batch, rig->kem, rig->scratch, &rig->metrics);
 	rig->service = (struct service){.batch = &rig->batch,
 	    .pool = rig->pool,
@@ -52,6 +56,7 @@ rig_close(struct rig *rig)
 	rig_fault(NULL);
 	mem_wipe(&rig->mem);
 	rig->pool = keypool_free(rig->pool);
+	user_leave(rig->user);
 	rig->keys = keytable_free(rig->keys);
 	secmem_fini(&rig->secmem);
 	rig->kem = kem_free(rig->kem);
@@ -86,6 +91,7 @@ rig_request(struct rig *rig, enum request_op op, enum kem_alg alg, uint32_t n)
 	req->arrived_us = request_now_us();
 	req->deadline_us = UINT64_MAX;
 	req->conn_id = RIG_CONN;
+	req->user = rig->user;
 	req->n_items = n;
 	if (n > 0) {
 		req->items = mem_alloc(&rig->mem, n * sizeof(*req->items));

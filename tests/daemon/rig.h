@@ -16,6 +16,7 @@
 #include "daemon/metrics.h"
 #include "daemon/secmem.h"
 #include "daemon/service.h"
+#include "daemon/user.h"
 #include "kem/fault.h"
 
 #define RIG_CONN 7u
@@ -32,7 +33,9 @@ struct rig {
 	struct batch batch;
 	struct service service;
 	struct mem mem;
-	unsigned n_done; /* calls of req->done since the last request_new */
+	struct user_table users;
+	struct user *user; /* whose the requests are */
+	unsigned n_done;   /* calls of req->done since the last request_new */
 	struct request *last_done;
 };
 

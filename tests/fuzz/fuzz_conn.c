@@ -190,8 +190,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    !socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
 	const struct shard_record record = {.type = SHARD_NEW_CONN,
 	    .fd = fds[1],
-	    .uid = getuid(),
-	    .conn_id = ++n_conns};
+	    .peer = {.uid = getuid(), .id = ++n_conns}};
 	fuzz_require(shard_tell(&shard, &record));
 	conversation(fds[0], data + 1, size - 1, data[0] ? data[0] : 65536);
 	close(fds[0]);

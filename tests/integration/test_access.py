@@ -74,7 +74,7 @@ def test_a_stranger_is_told_so():
 @needs_root
 def test_strangers_take_no_place_of_others():
     """Of 16 places strangers, who say nothing, get 3: others come in all the while."""
-    with Daemon({"limits.max-connections": "16",
+    with Daemon({"limits.max-connections": "16", "limits.user-share": "100%",
                  "limits.hello-timeout": "60s"}) as daemon:
         ours, theirs = os.pipe()
         ended, end = os.pipe()

@@ -205,7 +205,7 @@ def test_emfile():
 
 def test_connection_limit():
     """Over max-connections: an answer or an end at once, and the others are served."""
-    with Daemon({"limits.max-connections": "8"}) as daemon:
+    with Daemon({"limits.max-connections": "8", "limits.user-share": "100%"}) as daemon:
         held = [daemon.peer() for _ in range(8)]
         with Peer(daemon.path, hello=False) as one_more:
             try:
@@ -229,7 +229,8 @@ def test_connection_limit():
 
 def test_handle_limit():
     """RESOURCE_EXHAUSTED at once; no half of a batch is kept; the connection lives."""
-    with Daemon({"limits.max-handles": "100"}) as daemon, daemon.peer() as peer:
+    with Daemon({"limits.max-handles": "100", "limits.user-share": "100%"}) as daemon, \
+            daemon.peer() as peer:
         most = peer.welcome.limits.max_handles
         assert most <= 100
         handles = []
