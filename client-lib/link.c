@@ -256,6 +256,8 @@ lead_no_more(struct link *link)
 {
 	struct waiter *next = link->waiters;
 
+	if (fault("client-no-handover"))
+		return;
 	while (next != NULL && next->state != WAITER_SENT)
 		next = next->next;
 	link->leader = next;
