@@ -202,7 +202,7 @@ FAULT_CALL = re.compile(r'\bfault\("([a-z0-9-]+)"\)')
 def faults_in(source):
     """Names of all planted faults in the product, by reading it."""
     names = set()
-    for folder in ("kem", "proto", "daemon", "client-lib", "tools"):
+    for folder in ("kem", "proto", "daemon", "client-lib", "tools", "provider"):
         for path in (source / folder).rglob("*.[ch]"):
             if path.name != "fault.h":
                 names |= set(FAULT_CALL.findall(path.read_text()))
