@@ -26,7 +26,7 @@ check() {
 
 mapfile -t sources < <(git ls-files '*.c' '*.h')
 mapfile -t product < <(git ls-files 'kem/*.c' 'proto/*.c' 'daemon/*.c' 'client-lib/*.c' \
-	'tools/*.c' 'tests/lib/*.c' 'tests/fuzz/*.c' 'tests/integration/*.c' |
+	'tools/*.c' 'provider/*.c' 'tests/lib/*.c' 'tests/fuzz/*.c' 'tests/integration/*.c' |
 	grep -v /planted_bugs.c)
 mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
 
@@ -66,6 +66,9 @@ includes() {
 	rule 'the client library prints nothing and sets no handler' \
 		'\b(printf|fprintf|puts|signal|sigaction|atexit|pthread_create) *\(' \
 		$(git ls-files 'client-lib/*.c' | grep -v examples/)
+	rule 'the provider prints nothing, starts nothing and stands on client-lib alone' \
+		'\b(printf|fprintf|puts|signal|sigaction|atexit|pthread_create) *\(|include *[<"](daemon|proto|event2)/|include *[<"]kem/[^f]' \
+		$(git ls-files 'provider/*.[ch]')
 	rule 'an EVP_ result tested with ! takes -1 for success' \
 		'if \(!EVP_[A-Za-z_0-9]+\(.*(generate|derive|init|update|final|fromdata|set)' \
 		$(git ls-files 'kem/*.c')
@@ -85,7 +88,7 @@ analyse() {
 		--suppressions-list=tests/lib/cppcheck.txt -D__x86_64__ -D__GNUC__=12 \
 		-DMLKEMD_VERSION='"0"' -I. --include=tests/lib/cppcheck.h --template=gcc \
 		$(git ls-files 'kem/*.c' 'proto/*.c' 'daemon/*.c' 'client-lib/*.c' \
-			'tools/*.c' 'tests/lib/*.c' | grep -v /planted_bugs.c)
+			'tools/*.c' 'provider/*.c' 'tests/lib/*.c' | grep -v /planted_bugs.c)
 }
 
 configure() {
