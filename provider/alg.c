@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "kem/fault.h"
+
 #define Q         3329u
 #define RHO_BYTES 32
 
@@ -105,5 +107,5 @@ alg_share_is_reduced(const struct alg *alg, const uint8_t *share)
 
 		over |= (even >= Q) | (odd >= Q);
 	}
-	return over == 0;
+	return over == 0 || fault("provider-no-modulus-check");
 }

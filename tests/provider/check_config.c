@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <openssl/err.h>
@@ -136,6 +137,18 @@ START_TEST(no_mistake)
 }
 END_TEST
 
+/* With what refuses taken out, a mistake is a provider with another meaning. */
+START_TEST(planted)
+{
+	struct host host;
+
+	setenv("MLKEMD_FAULT", "provider-any-config", 1);
+	ck_assert(host_try(&host, "route = fast\n"));
+	unsetenv("MLKEMD_FAULT");
+	host_close(&host);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -146,6 +159,8 @@ main(void)
 	tcase_add_test(tcase, right_values);
 	tcase_add_test(tcase, no_mistake);
 	tcase_add_loop_test(tcase, a_mistake, 0, N_MISTAKES);
+	if (host_has_hooks())
+		tcase_add_test(tcase, planted);
 	suite_add_tcase(suite, tcase);
 	return host_main(suite);
 }

@@ -385,6 +385,30 @@ START_TEST(properties)
 }
 END_TEST
 
+/* Buffers that are big enough, told to be small: nothing else would write there. */
+START_TEST(planted)
+{
+	const struct alg *alg = &algs[ALG_X25519MLKEM768];
+	struct host host;
+	struct buffers b;
+	EVP_PKEY *own;
+	EVP_PKEY_CTX *ctx;
+
+	mode_open(&host, LOCAL);
+	own = pkey_generate(&host, alg, false);
+	ctx = EVP_PKEY_CTX_new_from_pkey(host.libctx, own, "provider=mlkemd");
+	must(EVP_PKEY_encapsulate_init(ctx, NULL));
+	setenv("MLKEMD_FAULT", "provider-short-buffers", 1);
+	buffers_reset(&b, alg->ciphertext - 1, alg->secret);
+	must(EVP_PKEY_encapsulate(ctx, b.ct, &b.ct_len, b.secret, &b.secret_len));
+	ck_assert(!bytes_are(b.ct, sizeof(b.ct), CANARY));
+	unsetenv("MLKEMD_FAULT");
+	EVP_PKEY_CTX_free(ctx);
+	EVP_PKEY_free(own);
+	mode_close(&host, LOCAL);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -399,6 +423,8 @@ main(void)
 	tcase_add_loop_test(tcase, missing_parts, 0, N_ALGS);
 	tcase_add_loop_test(tcase, other_operations, 0, N_ALGS);
 	tcase_add_loop_test(tcase, properties, 0, N_ALGS);
+	if (host_has_hooks())
+		tcase_add_test(tcase, planted);
 	suite_add_tcase(suite, tcase);
 	return host_main(suite);
 }

@@ -387,6 +387,31 @@ START_TEST(validate)
 }
 END_TEST
 
+/* Each check, taken out, lets in what the tests above say is refused. */
+START_TEST(planted)
+{
+	EVP_PKEY *pkey;
+
+	setup(_i);
+	EVP_PKEY_free(make_pair(false));
+	unreduce(pub, 0);
+	setenv("MLKEMD_FAULT", "provider-no-modulus-check", 1);
+	pkey = pkey_try_peer(&host, alg, pub, alg->share);
+	ck_assert_ptr_nonnull(pkey);
+	EVP_PKEY_free(pkey);
+	setenv("MLKEMD_FAULT", "provider-no-form-check", 1);
+	EVP_PKEY_free(make_pair(true));
+	pkey = try_import(false, true, true);
+	ck_assert_ptr_nonnull(pkey);
+	EVP_PKEY_free(pkey);
+	setenv("MLKEMD_FAULT", "provider-work-for-parameters", 1);
+	ck_assert_ptr_null(pkey_try_peer(&host, alg, pub, alg->share));
+	ck_assert_ptr_nonnull(strstr(host_errors(), "takes no others"));
+	unsetenv("MLKEMD_FAULT");
+	teardown();
+}
+END_TEST
+
 int
 main(void)
 {
@@ -403,6 +428,8 @@ main(void)
 	tcase_add_loop_test(tcase, dup, 0, N_ALGS);
 	tcase_add_loop_test(tcase, export, 0, N_ALGS);
 	tcase_add_loop_test(tcase, validate, 0, N_ALGS);
+	if (host_has_hooks())
+		tcase_add_loop_test(tcase, planted, 0, N_ALGS);
 	suite_add_tcase(suite, tcase);
 	return host_main(suite);
 }

@@ -279,6 +279,14 @@ settings(const char *socket, const char *route, const char *more)
 	return text;
 }
 
+bool
+host_has_hooks(void)
+{
+	const char *hooks = getenv("MLKEMD_TEST_HOOKS");
+
+	return hooks != NULL && strcmp(hooks, "1") == 0;
+}
+
 int
 host_main(Suite *suite)
 {

@@ -81,6 +81,8 @@ bool bytes_are(const uint8_t *p, size_t len, uint8_t value);
 /* The settings of a section: socket, route, and more lines. Static. */
 const char *settings(const char *socket, const char *route, const char *more);
 
+/* Whether fault() can be planted in this build. */
+bool host_has_hooks(void);
 int host_main(Suite *suite);
 
 #endif
