@@ -29,8 +29,9 @@ config_write(struct host *host, const char *lines, bool activate)
 	fprintf(file,
 	    "openssl_conf = init\n"
 	    "config_diagnostics = 1\n"
-	    "[init]\nproviders = providers\n"
-	    "[providers]\nmlkemd = mlkemd_section\ndefault = default_section\n"
+	    "[init]\nproviders = providers\nalg_section = algorithms\n"
+	    "[algorithms]\ndefault_properties = ?provider=mlkemd\n"
+	    "[providers]\ndefault = default_section\nmlkemd = mlkemd_section\n"
 	    "[default_section]\nactivate = 1\n"
 	    "[mlkemd_section]\n%smodule = %s\n%s",
 	    activate ? "activate = 1\n" : "", module, lines);

@@ -26,10 +26,10 @@ struct host {
 };
 
 /*
- * settings: the lines of mlkemd's section, each with its newline. mlkemd stands in front
- * of default, so that OpenSSL 3.5 takes it too. host_try() loads it by its name, which is
- * the one way on which OpenSSL does not swallow the errors, and returns whether it was
- * loaded; the errors are left in the queue.
+ * settings: the lines of mlkemd's section, each with its newline. Its algorithms are
+ * preferred by default_properties, so that OpenSSL 3.5 takes them for TLS too. host_try()
+ * loads it by its name, which is the one way on which OpenSSL does not swallow the
+ * errors, and returns whether it was loaded; the errors are left in the queue.
  */
 void host_open(struct host *host, const char *settings);
 bool host_try(struct host *host, const char *settings);
