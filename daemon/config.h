@@ -57,6 +57,7 @@ struct config {
 	/* [daemon] */
 	uint32_t shards; /* 0: auto */
 	enum secmem_policy secret_memory;
+	bool busy_poll;
 	int log_level; /* syslog's numbers */
 
 	struct config_text *texts; /* one a key */

@@ -79,6 +79,7 @@ const struct config_key config_keys[] = {
 	"auto, or 1 to 64 threads"),
     FIXED("daemon", "secret-memory", CONFIG_SECMEM, secret_memory, 0, 0, "prefer",
 	"require, prefer or off"),
+    FIXED("daemon", "busy-poll", CONFIG_BOOL, busy_poll, 0, 0, "yes", "yes or no"),
     KEY("daemon", "log-level", CONFIG_LEVEL, log_level, 0, 7, "info",
 	"emerg, alert, crit, err, warning, notice, info or debug"),
 };

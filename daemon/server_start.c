@@ -232,6 +232,8 @@ server_start(struct server *server)
 	}
 	server->common.kem = server->kem;
 	server->common.started_us = request_now_us();
+	if (server->config->busy_poll)
+		server->common.wake_up_us = busypoll_measure();
 	r = server_init_shards(server);
 	if (r)
 		return r;

@@ -206,6 +206,34 @@ shard_fill(struct shard *shard, uint64_t now_us)
 	return r;
 }
 
+static uint64_t
+shard_n_requests(const struct shard *shard)
+{
+	return atomic_load_explicit(
+	    &shard->metrics.requests_total, memory_order_relaxed);
+}
+
+/*
+ * Moves bytes; sleeps for them if there is nothing else to do and none are expected
+ * within the time that a wake-up would cost. Returns 0, or -EIO.
+ */
+static int
+shard_wait(struct shard *shard, bool has_work)
+{
+	bool look = !has_work && busypoll_wants(&shard->poll, request_now_us());
+
+	conn_set_arm(&shard->conns);
+	do {
+		int flags = EVLOOP_ONCE | (has_work || look ? EVLOOP_NONBLOCK : 0);
+
+		if (event_base_loop(shard->base, flags) < 0)
+			return -EIO;
+		if (!look || shard->conns.woke_us)
+			return 0;
+		look = busypoll_wants(&shard->poll, request_now_us());
+	} while (true);
+}
+
 /*
  * Written out, and not left to libevent's priorities: libevent looks at the highest again
  * after each event, so that a client that pipelines would starve the batch for ever. The
@@ -219,18 +247,21 @@ shard_turn(struct shard *shard)
 	bool has_work =
 	    conn_set_has_work(&shard->conns) || shard_wants_fill(shard) || shard->quit;
 	uint64_t begin_us = has_work ? request_now_us() : 0, now_us;
+	uint64_t n_before = shard_n_requests(shard);
 	int r;
 
 	shard->conns.woke_us = begin_us;
-	conn_set_arm(&shard->conns);
-	if (event_base_loop(
-		shard->base, EVLOOP_ONCE | (has_work ? EVLOOP_NONBLOCK : 0)) < 0)
-		return -EIO;
-
+	r = shard_wait(shard, has_work);
+	if (r)
+		return r;
 	conn_set_collect(&shard->conns, TURN_ITEMS);
+	if (shard_n_requests(shard) != n_before)
+		busypoll_note_request(&shard->poll, shard->conns.woke_us);
 	r = batch_run(&shard->batch);
 	conn_set_flush(&shard->conns);
 	now_us = request_now_us();
+	if (shard_n_requests(shard) != n_before)
+		busypoll_note_reply(&shard->poll, now_us);
 	keytable_expire(shard->keys, now_us);
 	keypool_expire(shard->pool, now_us);
 	/* Filling the pool is no load: it ends as soon as somebody comes. */
@@ -258,13 +289,11 @@ shard_main(void *arg)
 		r = shard_turn(shard);
 	/* What had been received when the end came is still answered. */
 	for (int i = 0; !r && !atomic_load(&shard->failed) && i < LAST_TURNS_MAX; i++) {
-		uint64_t before = atomic_load_explicit(
-		    &shard->metrics.requests_total, memory_order_relaxed);
+		uint64_t before = shard_n_requests(shard);
 
 		r = shard_turn(shard);
 		if (i && !conn_set_has_work(&shard->conns) &&
-		    before == atomic_load_explicit(
-				  &shard->metrics.requests_total, memory_order_relaxed))
+		    before == shard_n_requests(shard))
 			break;
 	}
 	if (r)

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "batch.h"
+#include "busypoll.h"
 #include "conn.h"
 #include "metrics.h"
 #include "secmem.h"
@@ -46,7 +47,8 @@ struct shard_common {
 	const struct kem *kem;
 	uint32_t n_shards;
 	uint64_t started_us;
-	int wake_fd; /* main's eventfd */
+	int wake_fd;         /* main's eventfd */
+	uint32_t wake_up_us; /* for busypoll */
 };
 
 struct shard {
@@ -85,6 +87,7 @@ struct shard {
 	struct batch batch;
 	struct service service;
 	struct conn_set conns;
+	struct busypoll poll;
 	const struct config *config;
 	uint64_t window_us, window_busy_us; /* since when; how much of it */
 	int64_t suspended_us; /* CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC */

@@ -163,6 +163,7 @@ shard_init(struct shard *shard, uint32_t index, const struct config *config,
 	    .keys = shard->keys,
 	    .config = config,
 	    .metrics = &shard->metrics};
+	busypoll_init(&shard->poll, config->busy_poll ? common->wake_up_us : 0);
 	shard->window_us = request_now_us();
 	shard->suspended_us = INT64_MAX - SHARD_SUSPEND_US;
 	return 0;

@@ -20,7 +20,8 @@ LENGTH = os.environ.get("MLKEMD_TEST_LENGTH", "default")
 @pytest.fixture(scope="module")
 def daemon():
     """One daemon for the tests of a file, with export allowed and small waits."""
-    with Daemon({"kem.export-private-keys": "yes"}) as it:
+    with Daemon({"kem.export-private-keys": "yes",
+                 "limits.user-share": "100%"}) as it:
         yield it
 
 
