@@ -16,6 +16,8 @@ import subprocess
 import tempfile
 import time
 
+import pytest
+
 import others
 
 PROVIDER = os.environ["MLKEMD_PROVIDER_DIR"]
@@ -173,7 +175,20 @@ class World:
         run(CTL, "openssl-conf", "--out", path, "--socket", socket_path, "--groups",
             groups, *words, env=self.plain_env)
         path.chmod(0o644)
-        return {"OPENSSL_CONF": str(path), "OPENSSL_MODULES": PROVIDER}
+        return {"OPENSSL_CONF": str(path), "OPENSSL_MODULES": PROVIDER,
+                **sanitizer_env()}
+
+
+def sanitizer_env():
+    """What a program needs that loads a module with a sanitizer in it: the runtime, which
+    its compiler knows. Leaks of the hosts are not looked for: valgrind does that."""
+    if not SANITIZER:
+        return {}
+    runtime = pathlib.Path(os.environ["MLKEMD_SANITIZER_RUNTIME"])
+    if not runtime.is_absolute() or not runtime.exists():
+        pytest.skip(f"the compiler has no shared {runtime.name}")
+    return {"LD_PRELOAD": str(runtime),
+            "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"}
 
 
 def as_user():
@@ -181,13 +196,50 @@ def as_user():
     return "nobody", "nogroup"
 
 
+class Daemonized(Running):
+    """One that goes into the background and writes a file with its pid. nginx takes the
+    signal for a new binary only so."""
+
+    def __init__(self, world, name, args, port, pid_file, env=None):
+        self.pid_file = pid_file
+        super().__init__(world, name, args, port, env, listening=None)
+        assert self.process.wait(60 * SLOW) == 0, self.log()
+        wait_for(lambda: listens(port), 30, "listening")
+
+    @property
+    def pid(self):
+        return int(self.pid_file.read_text())
+
+    def alive(self):
+        return exists(self.pid)
+
+    def stop(self, check=True):
+        if self.ended:
+            return
+        self.ended = True
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            pid = self.pid
+            os.kill(pid, signal.SIGTERM)
+            wait_for(lambda: not exists(pid), 30, "ended")
+        found = REPORT.search(self.log_path.read_bytes())
+        assert not found, f"{self.name}: {self.log()}"
+
+
+def exists(pid):
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
 NGINX = """{user}
-daemon off;
+daemon {daemon};
 master_process on;
 worker_processes {workers};
 pid {pid};
 error_log stderr info;
-env OPENSSL_CONF;
+{keep}
 env OPENSSL_MODULES;
 env LD_LIBRARY_PATH;
 env LD_PRELOAD;
@@ -207,14 +259,15 @@ http {{
 """
 
 
-def nginx_config(world, port, server, workers=1, main=""):
+def nginx_config(world, port, server, workers=1, main="", background=False,
+                 keep="env OPENSSL_CONF;"):
     temp = world.path / f"tmp-{port}"
     temp.mkdir(exist_ok=True)
     if ROOT:
         shutil.chown(temp, *as_user())
     return world.file(f"nginx-{port}.conf", NGINX.format(
         user="user %s %s;" % as_user() if ROOT else "", workers=workers, main=main,
-        pid=world.path / f"nginx-{port}.pid", tmp=temp,
+        daemon="on" if background else "off", keep=keep, pid=world.path / f"nginx-{port}.pid", tmp=temp,
         access=world.path / f"access-{port}.log", server=server))
 
 
@@ -228,13 +281,16 @@ def nginx_tls(world, port, protocols="TLSv1.2 TLSv1.3", extra=""):
 
 
 def nginx(world, env=None, kind="host", server=None, workers=1, port=None, main="",
-          prepare=None, **tls):
+          prepare=None, background=False, keep="env OPENSSL_CONF;", **tls):
     program = others.find(kind, "nginx")
     port = port or free_port()
     config = nginx_config(world, port, server(port) if server else
-                          nginx_tls(world, port, **tls), workers, main)
-    return Running(world, "nginx", [program, "-e", "stderr", "-p", world.path, "-c",
-                                    config], port, env, prepare)
+                          nginx_tls(world, port, **tls), workers, main, background, keep)
+    args = [program, "-e", "stderr", "-p", world.path, "-c", config]
+    if background:
+        return Daemonized(world, "nginx", args, port, world.path / f"nginx-{port}.pid",
+                          env)
+    return Running(world, "nginx", args, port, env, prepare)
 
 
 def nginx_proxy(world, upstream, env=None, kind="host", extra=None, **more):
