@@ -86,6 +86,17 @@ packages() {
 		die "apt could not install ${missing[*]}; see $top/apt.log"
 }
 
+# Emulators and cross compilers, if they can be had; what needs them says so if not.
+packages_foreign() {
+	local missing
+	[ "$install" = yes ] && command -v dpkg-query >/dev/null || return
+	mapfile -t missing < <(packages_missing "$@")
+	[ ${#missing[@]} -gt 0 ] || return
+	say "installing: ${missing[*]}"
+	packages_install "${missing[@]}" >"$top/apt-foreign.log" 2>&1 ||
+		say "apt could not install them; see $top/apt-foreign.log"
+}
+
 # build NAME COMPILER OPTION...: configures (once) and builds $top/NAME. Compilers are
 # quiet unless they fail.
 build() {
@@ -145,6 +156,19 @@ long=()
 build gcc gcc
 run gcc "${plain[@]}" "${long[@]}" --suite unit --suite vectors --suite ct --suite fuzz
 run gcc "${plain[@]}" "${long[@]}" --suite integration
+
+# Other CPUs and other architectures, by qemu-user.
+if [ "$length" = long ]; then
+	packages_foreign "${FOREIGN_PACKAGES[@]}" "${FOREIGN_LONG_PACKAGES[@]}"
+	run gcc --suite foreign --suite foreign-long
+	foreign=(--long s390x i386 arm64 riscv64)
+else
+	packages_foreign "${FOREIGN_PACKAGES[@]}"
+	run gcc --suite foreign --env MLKEMD_TEST_LENGTH=quick
+	foreign=(s390x i386)
+fi
+say "building and testing ${foreign[*]}"
+tests/foreign/run.sh --top "$top" --results "$results" --jobs "$jobs" "${foreign[@]}"
 
 # The other compiler.
 build clang clang

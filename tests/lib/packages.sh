@@ -6,7 +6,7 @@
 
 BUILD_PACKAGES=(
 	gcc libc6-dev meson ninja-build pkgconf
-	libssl-dev libevent-dev libprotobuf-c-dev protobuf-c-compiler
+	libssl-dev libevent-dev libseccomp-dev libprotobuf-c-dev protobuf-c-compiler
 )
 # clang for a second opinion, the sanitizers and libFuzzer; Check and json-c for the unit
 # and vector suites; valgrind follows secrets; Python for the peer that is written from
@@ -16,6 +16,9 @@ TEST_PACKAGES=(
 	protobuf-compiler python3 python3-pytest python3-protobuf
 	util-linux procps binutils valgrind libc6-dbg mandoc shellcheck
 )
+# Other CPUs and architectures; whoever lacks them has those tests skipped.
+FOREIGN_PACKAGES=(qemu-user gcc-s390x-linux-gnu gcc-i686-linux-gnu)
+FOREIGN_LONG_PACKAGES=(gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu)
 # Only .ci/run: the versions are pinned, since another one formats otherwise.
 LINT_PACKAGES=(clang-format-14 clang-tidy-14 cppcheck shellcheck)
 
@@ -55,5 +58,5 @@ packages_install() {
 	fi
 	"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q &&
 		"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
-			--no-install-recommends "$@"
+			--no-install-recommends --no-remove "$@"
 }

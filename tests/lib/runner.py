@@ -9,6 +9,7 @@ line that the test printed. A test that ran nothing is a failure.
 
   runner.py run --build DIR --label NAME --results FILE [--suite S]...
             [--only RE] [--skip RE] [--elsewhere RE] [--env NAME=VALUE]...
+            [--wrapper COMMAND] [--as-suite S]
   runner.py faults --build DIR --results FILE --list FILE --source DIR
   runner.py note --results FILE --label NAME --suite S --skipped REASON
   runner.py report --results FILE [--strict]
@@ -21,6 +22,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -157,12 +159,14 @@ def command_run(args):
                               "backend": "-", "passed": 0, "seconds": 0, "skipped": [],
                               "failed": ["this build has no such test"], "log": "-"})
         return 1
+    for test in tests:  # an emulator, for a build that is not for this machine
+        test["cmd"] = shlex.split(args.wrapper) + test["cmd"]
     extra = dict(pair.split("=", 1) for pair in args.env)
     failed = threading.Event()
 
     def work(test):
         backend = test["env"].get("MLKEMD_BACKEND", "generic")
-        suite = suites_of(test)[0]
+        suite = args.as_suite or suites_of(test)[0]
         stem = safe(f"{args.label}-{suite}-{test['name']}")
         log, junit = logs / f"{stem}.log", logs / f"{stem}.xml"
         junit.unlink(missing_ok=True)
@@ -374,6 +378,8 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--elsewhere", default="")
     parser.add_argument("--env", action="append", default=[])
+    parser.add_argument("--wrapper", default="")
+    parser.add_argument("--as-suite", default="")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--timeout-scale", type=float, default=1.0)
     parser.add_argument("--list")
