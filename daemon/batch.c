@@ -9,10 +9,16 @@
 #include "metrics.h"
 #include "proto/wire.h"
 
+_Static_assert((int)BATCH_N_OPS == (int)METRICS_N_OPS &&
+		   (int)BATCH_KEYGEN == (int)METRICS_KEYGEN &&
+		   (int)BATCH_ENCAPS == (int)METRICS_ENCAPS,
+    "counted under their numbers");
+
 /* Items of one operation and one algorithm that are worked at once. */
 struct group {
 	struct request_item *items[KEM_GROUP_MAX];
 	size_t n;
+	uint64_t begin_us;
 };
 
 /* The counter that shows which kernels are at work, and not only which were chosen. */
@@ -128,6 +134,7 @@ group_take(struct batch *batch, struct request_item_list *queue, struct group *g
 	struct request_item *item;
 
 	group->n = 0;
+	group->begin_us = now_us;
 	while (group->n < KEM_GROUP_MAX && (item = STAILQ_FIRST(queue)) != NULL) {
 		STAILQ_REMOVE_HEAD(queue, next);
 		batch->n_items--;
@@ -311,6 +318,35 @@ item_settle(struct batch *batch, struct request_item *item, uint64_t now_us)
 	return r;
 }
 
+static uint32_t
+clipped_us(uint64_t us)
+{
+	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
+/* How the group's items waited, and with how many others they were worked how long. */
+static void
+group_note(
+    struct batch *batch, enum batch_op op, const struct group *group, uint64_t now_us)
+{
+	struct metrics_shard *metrics = batch->metrics;
+	uint64_t work_us = now_us - group->begin_us;
+
+	metrics_observe(&metrics->batch_duration[op], METRICS_LATENCY, work_us);
+	metrics_observe(&metrics->batch_items[op], METRICS_ITEMS, group->n);
+	for (size_t i = 0; i < group->n; i++) {
+		struct request *req = group->items[i]->request;
+		uint64_t wait_us = group->begin_us > req->arrived_us
+				       ? group->begin_us - req->arrived_us
+				       : 0;
+
+		metrics_observe(&metrics->queue_wait[op], METRICS_LATENCY, wait_us);
+		req->queue_us = clipped_us(wait_us);
+		req->work_us = clipped_us(work_us);
+		req->batch_items = (uint32_t)group->n;
+	}
+}
+
 /*
  * One group. Once something has failed for good, no more is computed, but every request
  * still gets its answer.
@@ -329,6 +365,7 @@ group_run(
 			    group->items[i], KEM_E_INTERNAL, KEM_PART_KEY, 0);
 	}
 	now_us = request_now_us();
+	group_note(batch, op, group, now_us);
 	for (size_t i = 0; i < group->n; i++) {
 		int failed = item_settle(batch, group->items[i], now_us);
 

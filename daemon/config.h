@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "keypool.h"
+#include "sandbox.h"
 #include "secmem.h"
 
 #define CONFIG_DEFAULT_FILE "/etc/mlkemd/mlkemd.conf"
@@ -54,11 +55,17 @@ struct config {
 	uint32_t default_timeout_us;
 	uint32_t hello_timeout_ms, frame_timeout_ms, drain_timeout_ms;
 	uint32_t buffer_bytes; /* the slab of a shard */
+	/* [metrics] */
+	char *metrics_listen; /* "127.0.0.1:9768"; NULL: no TCP */
+	char *metrics_path;   /* NULL: no Unix socket */
+	mode_t metrics_mode;
 	/* [daemon] */
 	uint32_t shards; /* 0: auto */
 	enum secmem_policy secret_memory;
 	bool busy_poll;
-	int log_level; /* syslog's numbers */
+	int log_level;            /* syslog's numbers */
+	uint32_t slow_request_us; /* 0: none is told of */
+	enum sandbox_policy sandbox;
 
 	struct config_text *texts; /* one a key */
 	struct config_name *names; /* resolved so far: a reload can't resolve more */

@@ -10,6 +10,8 @@
 
 enum config_type {
 	CONFIG_PATH,     /* char *, at most 107 bytes: it goes into a sockaddr_un */
+	CONFIG_OPT_PATH, /* the same, NULL for an empty one */
+	CONFIG_LOOPBACK, /* char *, loopback address:port, NULL for an empty one */
 	CONFIG_BACKEND,  /* char *, NULL for auto */
 	CONFIG_MODE,     /* mode_t, octal */
 	CONFIG_GROUP,    /* gid_t */
@@ -24,6 +26,7 @@ enum config_type {
 	CONFIG_MS,       /* uint32_t, from a duration with its unit */
 	CONFIG_US,       /* uint32_t, the same */
 	CONFIG_SECMEM,   /* enum secmem_policy */
+	CONFIG_SANDBOX,  /* enum sandbox_policy */
 	CONFIG_LEVEL,    /* int */
 };
 

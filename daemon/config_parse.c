@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <event2/util.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -115,6 +117,37 @@ path_set(const struct config_key *key, const char *text, char **field)
 	return string_set(text, field);
 }
 
+/* An empty value is NULL. */
+static int
+opt_path_set(const struct config_key *key, const char *text, char **field)
+{
+	if (*text)
+		return path_set(key, text, field);
+	free(*field);
+	*field = NULL;
+	return 0;
+}
+
+/* Figures of who talks when are for this host: no other address is taken. */
+static int
+loopback_set(const struct config_key *key, const char *text, char **field)
+{
+	struct sockaddr_storage addr;
+	int len = sizeof(addr);
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&addr;
+	bool good = false;
+
+	if (*text && strlen(text) <= key->max &&
+	    !evutil_parse_sockaddr_port(text, (struct sockaddr *)&addr, &len)) {
+		if (addr.ss_family == AF_INET)
+			good = ntohl(v4->sin_addr.s_addr) >> 24 == 127 && v4->sin_port;
+		else
+			good = IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) && v6->sin6_port;
+	}
+	return !*text || good ? opt_path_set(key, text, field) : CONFIG_E_INVALID;
+}
+
 static int
 backend_set(const char *text, char **field)
 {
@@ -153,6 +186,22 @@ secmem_set(const char *text, enum secmem_policy *field)
 
 	if (!r)
 		*field = (enum secmem_policy)choice;
+	return r;
+}
+
+static int
+sandbox_set(const char *text, enum sandbox_policy *field)
+{
+	static const char *const choices[] = {
+	    [SANDBOX_PREFER] = "prefer",
+	    [SANDBOX_REQUIRE] = "require",
+	    [SANDBOX_OFF] = "off",
+	    NULL,
+	};
+	int choice, r = choice_set(text, choices, &choice);
+
+	if (!r)
+		*field = (enum sandbox_policy)choice;
 	return r;
 }
 
@@ -239,6 +288,10 @@ config_key_parse(const struct config_key *key, const char *text, bool may_resolv
 	switch (key->type) {
 	case CONFIG_PATH:
 		return path_set(key, text, field);
+	case CONFIG_OPT_PATH:
+		return opt_path_set(key, text, field);
+	case CONFIG_LOOPBACK:
+		return loopback_set(key, text, field);
 	case CONFIG_BACKEND:
 		return backend_set(text, field);
 	case CONFIG_MODE:
@@ -271,6 +324,8 @@ config_key_parse(const struct config_key *key, const char *text, bool may_resolv
 		return number_set(key, text, units_time, 1, field);
 	case CONFIG_SECMEM:
 		return secmem_set(text, field);
+	case CONFIG_SANDBOX:
+		return sandbox_set(text, field);
 	case CONFIG_LEVEL:
 		return level_set(text, field);
 	}
@@ -284,6 +339,8 @@ config_key_clear(const struct config_key *key, struct config *config)
 
 	switch (key->type) {
 	case CONFIG_PATH:
+	case CONFIG_OPT_PATH:
+	case CONFIG_LOOPBACK:
 	case CONFIG_BACKEND:
 		free(*(char **)field);
 		*(char **)field = NULL;
@@ -308,6 +365,8 @@ config_key_copy(
 
 	switch (key->type) {
 	case CONFIG_PATH:
+	case CONFIG_OPT_PATH:
+	case CONFIG_LOOPBACK:
 	case CONFIG_BACKEND:
 		config_key_clear(key, to);
 		if (*(char *const *)source)
@@ -321,6 +380,9 @@ config_key_copy(
 		return 0;
 	case CONFIG_SECMEM:
 		*(enum secmem_policy *)field = *(const enum secmem_policy *)source;
+		return 0;
+	case CONFIG_SANDBOX:
+		*(enum sandbox_policy *)field = *(const enum sandbox_policy *)source;
 		return 0;
 	case CONFIG_NUMBER:
 	case CONFIG_SHARDS:

@@ -46,18 +46,39 @@ conn_encode(struct conn *conn, const struct request *req)
 	}
 }
 
-/* The recent mean from arrival to answer: each one counts a sixteenth. */
+/* The line by which "was it mlkemd?" is answered: both ids are the client's too. */
 static void
-conn_set_note_service(struct conn_set *set, uint64_t arrived_us)
+conn_log_slow(const struct conn *conn, const struct request *req, uint32_t took_us)
 {
-	uint64_t now = request_now_us();
-	int64_t took = now > arrived_us ? (int64_t)(now - arrived_us) : 0;
+	log_event_limited(LOG_NOTICE, "slow-request",
+	    "connection %llu, request %llu: %s%s%s, items %u, status %d: %u us (queue %u "
+	    "us, batch %u, %u us)",
+	    (unsigned long long)conn->peer.id, (unsigned long long)req->id,
+	    metrics_request_op_name(req->op), req->n_items ? " " : "",
+	    req->n_items ? kem_alg_info(req->alg)->name : "", req->n_items,
+	    (int)req->status, took_us, req->queue_us, req->batch_items, req->work_us);
+}
+
+/* Counts it, and keeps the recent mean from arrival to answer: a sixteenth each. */
+static void
+conn_note_done(struct conn *conn, const struct request *req)
+{
+	struct conn_set *set = conn->set;
+	uint64_t now_us = request_now_us();
+	int64_t took =
+	    now_us > req->arrived_us ? (int64_t)(now_us - req->arrived_us) : 0;
 	int64_t mean = set->about.service_us;
+	uint32_t slow_us = set->config->slow_request_us;
 
 	if (took > UINT32_MAX / 2)
 		took = UINT32_MAX / 2;
 	mean += (took - mean) / 16;
 	set->about.service_us = (uint32_t)mean;
+	metrics_request_done(set->metrics, req, (uint32_t)took);
+	if (slow_us && took >= slow_us && !set->control) {
+		metrics_add(&set->metrics->slow_requests_total, 1);
+		conn_log_slow(conn, req, (uint32_t)took);
+	}
 }
 
 static void
@@ -66,7 +87,7 @@ conn_done(struct request *req)
 	struct conn *conn = req->owner;
 
 	STAILQ_REMOVE(&conn->open, req, request, next);
-	conn_set_note_service(conn->set, req->arrived_us);
+	conn_note_done(conn, req);
 	if (req->op == REQUEST_HELLO && req->status == STATUS_OK) {
 		conn->greeted = true;
 		log_event(LOG_DEBUG, "hello", "connection %llu, uid %u: \"%s\"",

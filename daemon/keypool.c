@@ -10,11 +10,15 @@
 #include "metrics.h"
 #include "secmem.h"
 
+_Static_assert(
+    (int)KEYPOOL_N_KINDS == METRICS_N_POOLS, "each kind is counted by itself");
+
 /*
  * One kind of entry: a ring, oldest first. Entry i has its secret part in the arena at
  * secrets + i * secret_bytes, its public part at shares + i * share_bytes.
  */
 struct ring {
+	struct metrics_pool *metrics;
 	uint8_t *secrets;
 	uint8_t *shares;
 	uint64_t *made_us;
@@ -33,6 +37,8 @@ struct keypool {
 	struct metrics_shard *metrics;
 	struct kem_x25519 *fresh; /* KEM_GROUP_MAX, in the arena */
 	uint64_t max_age_us;
+	uint64_t
+	    now_us; /* of this turn, near enough for the age of what is given out */
 	bool pairwise_check;
 };
 
@@ -97,8 +103,10 @@ keypool_new(struct keypool **poolp, const struct keypool_limits *limits,
 	pool->fresh = secmem_carve(secmem, KEM_GROUP_MAX * sizeof(*pool->fresh));
 	if (pool->fresh == NULL)
 		r = -ENOMEM;
-	for (int kind = 0; r == 0 && kind < KEYPOOL_N_KINDS; kind++)
+	for (int kind = 0; r == 0 && kind < KEYPOOL_N_KINDS; kind++) {
+		pool->rings[kind].metrics = &metrics->pool[kind];
 		r = ring_init(&pool->rings[kind], kind, limits->high[kind], secmem);
+	}
 	if (r != 0) {
 		keypool_free(pool);
 		return r;
@@ -149,6 +157,8 @@ ring_share(const struct ring *ring, uint32_t slot)
 static void
 ring_update(struct ring *ring)
 {
+	metrics_set(&ring->metrics->oldest_us,
+	    ring->level > 0 ? ring->made_us[ring->first] : 0);
 	if (ring->level >= ring->high)
 		ring->filling = false;
 	else if (ring->level < ring->low)
@@ -177,11 +187,19 @@ show_levels(struct keypool *pool)
 static bool
 ring_take(struct keypool *pool, struct ring *ring, uint8_t *share, uint8_t *secret)
 {
+	uint64_t age_us = 0;
+
 	if (ring->level == 0) {
-		if (ring->high > 0)
+		if (ring->high > 0) {
 			metrics_add(&pool->metrics->pool_missed_total, 1);
+			metrics_add(&ring->metrics->missed, 1);
+		}
 		return false;
 	}
+	if (pool->now_us > ring->made_us[ring->first])
+		age_us = pool->now_us - ring->made_us[ring->first];
+	metrics_observe(&pool->metrics->pool_age, METRICS_AGE, age_us);
+	metrics_add(&ring->metrics->taken, 1);
 	memcpy(share, ring_share(ring, ring->first), ring->share_bytes);
 	memcpy(secret, ring_secret(ring, ring->first), ring->secret_bytes);
 	ring_drop(ring);
@@ -296,7 +314,9 @@ ring_grow(struct keypool *pool, struct ring *ring, uint32_t n, uint64_t now_us)
 		ring->made_us[ring_slot(ring, ring->level + i)] = now_us;
 	ring->level += n;
 	ring_update(ring);
+	pool->now_us = now_us;
 	metrics_add(&pool->metrics->pool_made_total, n);
+	metrics_add(&ring->metrics->made, n);
 	show_levels(pool);
 }
 
@@ -358,12 +378,14 @@ keypool_expire(struct keypool *pool, uint64_t now_us)
 {
 	uint64_t n = 0;
 
+	pool->now_us = now_us;
 	for (int kind = 0; kind < KEYPOOL_N_KINDS; kind++) {
 		struct ring *ring = &pool->rings[kind];
 
 		while (ring->level > 0 &&
 		       ring->made_us[ring->first] + pool->max_age_us < now_us) {
 			ring_drop(ring);
+			metrics_add(&ring->metrics->expired, 1);
 			n++;
 		}
 	}
@@ -376,9 +398,13 @@ keypool_expire(struct keypool *pool, uint64_t now_us)
 void
 keypool_flush(struct keypool *pool)
 {
-	for (int kind = 0; kind < KEYPOOL_N_KINDS; kind++)
-		while (pool->rings[kind].level > 0)
-			ring_drop(&pool->rings[kind]);
+	for (int kind = 0; kind < KEYPOOL_N_KINDS; kind++) {
+		struct ring *ring = &pool->rings[kind];
+
+		metrics_add(&ring->metrics->flushed, ring->level);
+		while (ring->level > 0)
+			ring_drop(ring);
+	}
 	show_levels(pool);
 }
 
@@ -394,8 +420,10 @@ keypool_set_limits(struct keypool *pool, const struct keypool_limits *limits)
 		    (uint32_t)((uint64_t)ring->high * limits->low_percent / 100);
 		if (ring->low == 0 && ring->high > 0)
 			ring->low = 1; /* an empty ring is always filled */
-		while (ring->level > ring->high)
+		while (ring->level > ring->high) {
 			ring_drop(ring);
+			metrics_add(&ring->metrics->flushed, 1);
+		}
 		ring_update(ring);
 	}
 	pool->max_age_us = (uint64_t)limits->max_age_ms * 1000;

@@ -168,8 +168,9 @@ slot_find(const struct keytable *table, uint64_t conn_id,
 	return NULL;
 }
 
+/* ended is the counter of the way in which the key ends. */
 static void
-slot_release(struct keytable *table, struct slot *slot)
+slot_release(struct keytable *table, struct slot *slot, _Atomic uint64_t *ended)
 {
 	if (!fault("keytable-no-wipe"))
 		kem_wipe(slot->secret, KEM_SECRET_MAX);
@@ -181,6 +182,7 @@ slot_release(struct keytable *table, struct slot *slot)
 	table->n_keys--;
 	--*slot->owned;
 	metrics_set(&table->metrics->handles, table->n_keys);
+	metrics_add(ended, 1);
 }
 
 /* A lifetime shortened by a reload is the only reason to look further than the tail. */
@@ -254,7 +256,7 @@ keytable_take(struct keytable *table, uint64_t conn_id,
 	info = kem_alg_info(slot->alg);
 	memcpy(secret, slot->secret, info->secret_bytes);
 	memcpy(share, slot->share, info->share_bytes);
-	slot_release(table, slot);
+	slot_release(table, slot, &table->metrics->handles_used_total);
 	return true;
 }
 
@@ -266,7 +268,7 @@ keytable_release(
 
 	if (slot == NULL)
 		return false;
-	slot_release(table, slot);
+	slot_release(table, slot, &table->metrics->handles_released_total);
 	return true;
 }
 
@@ -279,7 +281,8 @@ keytable_conn_gone(struct keytable *table, uint64_t conn_id)
 		struct slot *next = LIST_NEXT(slot, by_conn);
 
 		if (slot->conn_id == conn_id)
-			slot_release(table, slot);
+			slot_release(
+			    table, slot, &table->metrics->handles_dropped_total);
 		slot = next;
 	}
 }
@@ -289,9 +292,6 @@ keytable_expire(struct keytable *table, uint64_t now_us)
 {
 	struct slot *slot;
 
-	while (
-	    (slot = TAILQ_FIRST(&table->live)) != NULL && slot->expires_us <= now_us) {
-		slot_release(table, slot);
-		metrics_add(&table->metrics->handles_expired_total, 1);
-	}
+	while ((slot = TAILQ_FIRST(&table->live)) != NULL && slot->expires_us <= now_us)
+		slot_release(table, slot, &table->metrics->handles_expired_total);
 }

@@ -195,6 +195,25 @@ listener_open(struct listener *listener)
 	return r;
 }
 
+void
+listener_adopt(struct listener *listener, int fd, char path[LISTENER_PATH_MAX + 1])
+{
+	struct sockaddr_un addr = {0};
+	socklen_t len = sizeof(addr);
+	struct stat st;
+
+	if (!getsockname(fd, (struct sockaddr *)&addr, &len) && addr.sun_path[0])
+		snprintf(path, LISTENER_PATH_MAX + 1, "%.*s", (int)LISTENER_PATH_MAX,
+		    addr.sun_path);
+	listener->path = path;
+	listener->fd = fd;
+	listener->passed = true;
+	if (!lstat(path, &st)) {
+		listener->dev = st.st_dev;
+		listener->ino = st.st_ino;
+	}
+}
+
 /* Out of descriptors or memory: the event would fire for ever, so it goes for a while. */
 static void
 listener_pause(struct listener *listener, int err)
@@ -271,7 +290,7 @@ listener_close(struct listener *listener)
 		event_del(&listener->resume_event);
 	}
 	/* ino is 0 until the path was ours. */
-	if (listener->ino && listener_holds_path(listener))
+	if (listener->ino && !listener->passed && listener_holds_path(listener))
 		unlink(listener->path);
 	if (listener->fd >= 0)
 		close(listener->fd);
@@ -280,5 +299,5 @@ listener_close(struct listener *listener)
 	listener_unlock(listener);
 	memset(&listener->accept_event, 0, sizeof(listener->accept_event));
 	memset(&listener->resume_event, 0, sizeof(listener->resume_event));
-	listener->paused = false;
+	listener->paused = listener->passed = false;
 }

@@ -24,6 +24,7 @@ struct listener {
 	ino_t ino;
 	struct event accept_event, resume_event;
 	bool paused;
+	bool passed; /* the service manager's: its path is not ours to remove or make */
 	void (*accepted)(void *owner, int fd); /* takes fd over */
 	void *owner;
 };
@@ -38,6 +39,13 @@ void listener_reset(struct listener *listener);
  */
 __attribute__((warn_unused_result)) int listener_open(struct listener *listener);
 
+/*
+ * In place of listener_open(): fd listens already. Writes its path to path, which is
+ * listener->path's room.
+ */
+void listener_adopt(
+    struct listener *listener, int fd, char path[LISTENER_PATH_MAX + 1]);
+
 /* Begins to accept on base; accepted and owner are set. Returns 0, or -ENOMEM. */
 __attribute__((warn_unused_result)) int listener_start(
     struct listener *listener, struct event_base *base);
@@ -45,7 +53,7 @@ __attribute__((warn_unused_result)) int listener_start(
 /* True if the path still leads to this socket. */
 bool listener_holds_path(const struct listener *listener);
 
-/* Stops, and removes the socket if the path still leads to it. */
+/* Stops, and removes the socket if it is ours and the path still leads to it. */
 void listener_close(struct listener *listener);
 
 #endif

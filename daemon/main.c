@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "kem/kem.h"
 #include "log.h"
+#include "sandbox.h"
 #include "server.h"
 
 #define FLAGS_MAX 64
@@ -164,21 +163,6 @@ check_backend(const struct config *config)
 	return SERVER_EXIT_CONFIG;
 }
 
-/* No core, no ptrace, and files that are nobody else's. */
-static void
-secure_start(void)
-{
-	struct rlimit none = {0, 0};
-
-	umask(077);
-#ifndef MLKEMD_TEST_HOOKS
-	setrlimit(RLIMIT_CORE, &none);
-	prctl(PR_SET_DUMPABLE, 0);
-#else
-	(void)none;
-#endif
-}
-
 int
 main(int argc, char **argv)
 {
@@ -189,7 +173,8 @@ main(int argc, char **argv)
 
 	if (r >= 0)
 		return r;
-	secure_start();
+	umask(077);
+	sandbox_harden();
 	r = config_load(&config, &options.sources, NULL, error, sizeof(error));
 	if (r == CONFIG_E_INVALID) {
 		if (options.check || options.print)

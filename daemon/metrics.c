@@ -4,6 +4,14 @@
 #include <assert.h>
 #include <stddef.h>
 
+const struct metrics_bounds metrics_bounds[METRICS_N_SCALES] = {
+    [METRICS_LATENCY] = {17, {2, 5, 10, 15, 20, 30, 50, 75, 100, 150, 250, 500, 1000,
+				 2500, 10000, 50000, 250000}},
+    [METRICS_ITEMS] = {8, {1, 2, 3, 4, 5, 6, 7, 8}},
+    [METRICS_AGE] = {9,
+	{1000, 10000, 100000, 500000, 1000000, 5000000, 10000000, 30000000, 60000000}},
+};
+
 struct metrics_field {
 	const char *name;
 	size_t offset;

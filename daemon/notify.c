@@ -53,6 +53,25 @@ notify_state(const char *state)
 		close(fd);
 }
 
+/* Less than main's tick leaves room for is a mistake of the unit's. */
+#define WATCHDOG_LEAST_US 3000000
+
+bool
+notify_has_watchdog(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+	long long us = usec ? atoll(usec) : 0;
+
+	if (us <= 0 || (pid && atoll(pid) != getpid()))
+		return false;
+	if (us < WATCHDOG_LEAST_US)
+		log_event(LOG_WARNING, "notify-failed",
+		    "WatchdogSec= is %lld us; an idle daemon speaks once a second: "
+		    "3s is the least",
+		    us);
+	return true;
+}
+
 void
 notify_reloading(void)
 {

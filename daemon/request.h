@@ -132,6 +132,8 @@ struct request {
 	uint32_t n_items;
 	uint32_t n_pending; /* items not yet worked; batch counts down */
 	uint32_t n_released;
+	/* Set by batch, for the log: of the last group that had an item of it. */
+	uint32_t queue_us, work_us, batch_items;
 
 	/*
 	 * Set by service, called by batch for each item that was computed: settles what

@@ -161,6 +161,13 @@ server_check_path(struct server *server, struct listener *listener)
 {
 	if (listener_holds_path(listener))
 		return;
+	if (listener->passed) {
+		log_event_limited(LOG_WARNING, "socket-lost",
+		    "%s is gone or another's; it is the service manager's: restart its "
+		    ".socket unit",
+		    listener->path);
+		return;
+	}
 	log_event(LOG_WARNING, "socket-lost", "%s is gone or another's; binding again",
 	    listener->path);
 	listener_close(listener);
@@ -175,6 +182,7 @@ server_on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct server *server = arg;
 
+	server_watch(server);
 	if (++server->n_ticks % PATH_CHECK_TICKS || server->state != SERVER_RUNNING)
 		return;
 	server_check_path(server, &server->listener);
@@ -217,6 +225,8 @@ server_fini(struct server *server)
 	listener_close(&server->listener);
 	control_fini(&server->control);
 	listener_close(&server->control.listener);
+	server->http = metrics_http_free(server->http);
+	listener_close(&server->metrics_listener);
 	/* Told to stop twice: the kernel takes back what running shards still use. */
 	if (!server_shards_ended(server))
 		_exit(server->status);
@@ -248,6 +258,9 @@ server_run(struct config *config, const struct config_sources *sources)
 	server.common.wake_fd = -1;
 	listener_reset(&server.listener);
 	listener_reset(&server.control.listener);
+	listener_reset(&server.metrics_listener);
+	server.started_unix_us = server.reload_unix_us = server_unix_us();
+	server.reload_good = true;
 	log_set_level(config->log_level);
 	server.status = server_start(&server);
 	if (!server.status)

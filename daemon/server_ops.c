@@ -27,6 +27,7 @@ server_reload(struct server *server, char *error, size_t size)
 		if (r != CONFIG_E_INVALID)
 			snprintf(error, size, "%s", strerror(-r));
 		config_free(config);
+		server->reload_good = false;
 		log_event(LOG_ERR, "reload-refused",
 		    "%s; the old configuration stays in force", error);
 		return STATUS_INVALID_REQUEST;
@@ -50,6 +51,8 @@ server_reload_finish(struct server *server)
 
 	server->retired = config_free(server->retired);
 	server->reload_serial = 0;
+	server->reload_good = true;
+	server->reload_unix_us = server_unix_us();
 	log_event(LOG_INFO, "reloaded", "the new configuration is in force");
 	notify_state("READY=1");
 	if (server->reload_again) {
@@ -177,6 +180,7 @@ server_op_finish(
 	if (op != REQUEST_SELFTEST)
 		return true;
 	result->selftest_passed = true;
+	server->selftest_unix_us = server_unix_us();
 	for (uint32_t i = 0; i < server->common.n_shards; i++) {
 		const char *step = atomic_load(&server->shards[i].selftest_step);
 

@@ -2,11 +2,12 @@
 /*
  * server_priv.h: struct server, within server*.c: server_start.c starts; server.c runs,
  * accepts and ends; server_tell.c tells the shards things; server_ops.c reloads, drains
- * and does what the control socket asks for.
+ * and does what the control socket asks for; server_metrics.c says how all of it is.
  */
 #ifndef MLKEMD_SERVER_PRIV_H
 #define MLKEMD_SERVER_PRIV_H
 
+#include "activation.h"
 #include "control.h"
 #include "listener.h"
 #include "server.h"
@@ -17,6 +18,8 @@
  * two words of the end. None may be lost: a reload frees the configuration before.
  */
 #define SERVER_OWED_MAX (CONTROL_WAITING_MAX + 3)
+
+#define SERVER_SHARDS_MAX 64 /* of daemon.shards */
 
 /* Records that a full pipe did not take yet, in order. */
 struct server_owed {
@@ -43,9 +46,21 @@ struct server {
 	uint32_t n_inited;        /* shards */
 	/* Copies: the configuration that they were read from may be gone. */
 	char path[LISTENER_PATH_MAX + 1], control_path[LISTENER_PATH_MAX + 1];
+	struct activation activation; /* sockets that came from the service manager */
 	struct listener listener;
 	struct control control;
-	struct metrics_shard metrics; /* what main itself counts */
+	/* server_metrics.c */
+	struct metrics_http *http; /* NULL: off */
+	char metrics_path[LISTENER_PATH_MAX + 1];
+	struct listener metrics_listener;
+	struct keypool_limits pool_first; /* a shard's at the start: it can't grow */
+	uint64_t started_unix_us, selftest_unix_us, reload_unix_us;
+	bool reload_good, sandboxed;
+	bool has_watchdog, fed;         /* fed at the last tick */
+	bool turned[SERVER_SHARDS_MAX]; /* since it was fed */
+	uint64_t last_turns[SERVER_SHARDS_MAX];
+	uint32_t n_still[SERVER_SHARDS_MAX]; /* ticks without a turn */
+	struct metrics_shard metrics;        /* what main itself counts */
 	const struct metrics_shard **all_metrics;
 	enum server_state state;
 	int status;
@@ -72,6 +87,12 @@ void server_on_drained(evutil_socket_t fd, short what, void *arg);
 /* server_start.c */
 /* Everything up to READY. Returns 0, or an exit status, logged. */
 int server_start(struct server *server);
+
+/* server_metrics.c */
+/* Listens for scrapes, if there is a socket for them. Returns 0, or negative, logged. */
+int server_init_metrics(struct server *server);
+void server_watch(struct server *server);
+uint64_t server_unix_us(void);
 
 /* server_tell.c */
 /* Tells all shards; *serialp (may be NULL) is what server_all_did() is asked with. */

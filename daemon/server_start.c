@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From nothing to READY. */
 #include <errno.h>
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,9 +12,12 @@
 
 #include "log.h"
 #include "notify.h"
+#include "sandbox.h"
 #include "server_priv.h"
+#include "shard_priv.h"
 
-#define DESCRIPTORS_SPARE 64u
+/* The control socket's connections, scrapes, and what else is open. */
+#define DESCRIPTORS_SPARE 192u
 
 static uint32_t
 server_count_shards(const struct config *config)
@@ -64,6 +68,7 @@ server_init_kem(struct server *server)
 	if (!r)
 		r = kem_selftest(server->kem, scratch, &step);
 	free(scratch);
+	server->selftest_unix_us = server_unix_us();
 	if (!r)
 		return 0;
 	log_event(LOG_CRIT, "broken", "%s%s%s", kem_strerror(r), step ? ": " : "",
@@ -112,6 +117,7 @@ server_init_shards(struct server *server)
 		return SERVER_EXIT_FAILED;
 	}
 	server->common.n_shards = n;
+	server->pool_first = shard_pool_limits(server->config, n);
 	for (uint32_t i = 0; i < n; i++) {
 		int r =
 		    shard_init(&server->shards[i], i, server->config, &server->common);
@@ -173,6 +179,8 @@ server_open_sockets(struct server *server)
 {
 	struct listener *data = &server->listener, *control = &server->control.listener;
 
+	const struct activation *activation = &server->activation;
+
 	snprintf(server->path, sizeof(server->path), "%s", server->config->path);
 	snprintf(server->control_path, sizeof(server->control_path), "%s",
 	    server->config->control_path);
@@ -183,7 +191,13 @@ server_open_sockets(struct server *server)
 	data->owner = server;
 	control->path = server->control_path;
 	control->mode = 0600;
-	if (listener_open(data) || listener_open(control))
+	if (activation->data >= 0)
+		listener_adopt(data, activation->data, server->path);
+	else if (listener_open(data))
+		return SERVER_EXIT_FAILED;
+	if (activation->control >= 0)
+		listener_adopt(control, activation->control, server->control_path);
+	else if (listener_open(control))
 		return SERVER_EXIT_FAILED;
 	return 0;
 }
@@ -214,12 +228,32 @@ server_start_threads(struct server *server)
 	return r;
 }
 
+/* The last step, since everything before may open, make and start more. */
+static int
+server_enter_sandbox(struct server *server)
+{
+	enum sandbox_policy policy = server->config->sandbox;
+	int r = policy == SANDBOX_OFF ? 0 : sandbox_enter();
+
+	if (r >= 0) {
+		server->sandboxed = policy != SANDBOX_OFF && !r;
+		sandbox_try();
+		return 0;
+	}
+	log_event(policy == SANDBOX_REQUIRE ? LOG_ERR : LOG_WARNING, "sandbox",
+	    "seccomp: %s%s", strerror(-r),
+	    policy == SANDBOX_REQUIRE ? "; daemon.sandbox requires it" : "");
+	return policy == SANDBOX_REQUIRE ? SERVER_EXIT_FAILED : 0;
+}
+
 int
 server_start(struct server *server)
 {
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
+	if (activation_take(&server->activation))
+		return SERVER_EXIT_FAILED;
 	server_raise_nofile(server->config);
 	r = server_init_kem(server);
 	if (!r)
@@ -237,13 +271,21 @@ server_start(struct server *server)
 	r = server_init_shards(server);
 	if (r)
 		return r;
-	if (server_init_control(server) || server_start_threads(server) ||
+	if (server_init_control(server) || server_init_metrics(server) ||
+	    server_start_threads(server) ||
 	    listener_start(&server->listener, server->base)) {
-		log_event(LOG_ERR, "start-failed", "out of memory or threads");
+		log_event(LOG_ERR, "start-failed",
+		    "no metrics socket, or out of memory or threads");
 		return SERVER_EXIT_FAILED;
 	}
+	r = server_enter_sandbox(server);
+	if (r)
+		return r;
+	server->has_watchdog = notify_has_watchdog();
+	/* What parsing, libcrypto and the filter have left over goes back: 140 KiB. */
+	malloc_trim(0);
 	log_event(LOG_INFO, "ready", "%s (control: %s), %u shard%s, backend %s",
-	    server->config->path, server->config->control_path, server->common.n_shards,
+	    server->path, server->control_path, server->common.n_shards,
 	    server->common.n_shards == 1 ? "" : "s", kem_backend_name(server->kem));
 	notify_state("READY=1\nSTATUS=Exchanging keys");
 	return 0;
