@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Run under valgrind's memcheck by secret_flow.sh: secrets are marked as undefined, so
- * that every branch and every address that depends on one is reported (and makes valgrind
- * exit with an error). The matrix is public and declared so where it is squeezed. With an
- * argument the named fault is planted, which has to be reported. BACKEND is the one to
- * follow them through.
+ * Run by secret_flow.sh, under valgrind's memcheck or with MemorySanitizer: secrets are
+ * marked as undefined, so that every branch and every address that depends on one is
+ * reported (and ends the program with an error). The matrix is public and declared so
+ * where it is squeezed. With an argument the named fault is planted, which has to be
+ * reported. BACKEND is the one to follow them through; TAINT says by which tool.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <valgrind/memcheck.h>
+#include TAINT
 
 #include "kem/arch/backend.h"
 #include "kem/fips202.h"
@@ -19,17 +20,6 @@
 
 static _Alignas(64) uint8_t work[MLKEM_WORK_BYTES];
 
-static void
-secret(void *p, size_t len)
-{
-	(void)VALGRIND_MAKE_MEM_UNDEFINED(p, len);
-}
-
-static void public(void *p, size_t len)
-{
-	(void)VALGRIND_MAKE_MEM_DEFINED(p, len);
-}
-
 /* rho is made from d, so that the matrix would count as secret in key generation. */
 static void
 squeeze_marked(const uint64_t *state, uint8_t *const *out, const uint8_t *words)
@@ -37,7 +27,7 @@ squeeze_marked(const uint64_t *state, uint8_t *const *out, const uint8_t *words)
 	BACKEND.squeeze(state, out, words);
 	for (unsigned i = 0; i < BACKEND.lanes; i++) {
 		if (words[i] == SHAKE128_WORDS)
-		public(out[i], words[i] * 8u);
+			untaint(out[i], words[i] * 8u);
 	}
 }
 
@@ -75,6 +65,26 @@ select_planted(
 		out[i] = from[mask & 1][i];
 }
 
+static bool is_wrong;
+
+static void
+wrong_result(void)
+{
+	puts("wrong result");
+	is_wrong = true;
+}
+
+/* A result of secrets, made public. If it was that before, the tool has lost its way. */
+static void
+result(uint8_t *p, size_t len)
+{
+	if (!tainted(p, len)) {
+		puts("a secret was lost sight of");
+		is_wrong = true;
+	}
+	untaint(p, len);
+}
+
 static void
 exchange(const struct backend *backend, enum kem_alg set, bool is_forged)
 {
@@ -88,8 +98,8 @@ exchange(const struct backend *backend, enum kem_alg set, bool is_forged)
 	for (unsigned i = 0; i < N; i++) {
 		memset(dz[i], (int)(7 + i), 64);
 		memset(m[i], (int)(77 + i), 32);
-		secret(dz[i], 64);
-		secret(m[i], 32);
+		taint(dz[i], 64);
+		taint(m[i], 32);
 		keygen[i] = (struct mlkem_keygen_item){dz[i], dz[i] + 32, ek[i], dk[i]};
 		encaps[i] = (struct mlkem_encaps_item){
 		    .ek = ek[i], .m = m[i], .ct = ct[i], .shared = made[i]};
@@ -102,21 +112,77 @@ exchange(const struct backend *backend, enum kem_alg set, bool is_forged)
 	}
 	mlkem_keygen(backend, set, keygen, N, work);
 	for (unsigned i = 0; i < N; i++) {
-		public(ek[i], sizeof ek[i]);
-		public(dk[i] + s_bytes, 32); /* H(ek) */
+		untaint(ek[i], sizeof ek[i]);
+		untaint(dk[i] + s_bytes, 32); /* H(ek) */
 	}
+	if (!tainted(dk[0], s_bytes))
+		wrong_result();
 	mlkem_encaps(backend, set, encaps, N, work);
 	for (unsigned i = 0; i < N; i++) {
-		public(ct[i], sizeof ct[i]);
+		untaint(ct[i], sizeof ct[i]);
 		ct[i][10] ^= is_forged;
 	}
 	mlkem_decaps(backend, set, decaps, N, work);
 	for (unsigned i = 0; i < N; i++) {
-		public(made[i], 32);
-		public(found[i], 32);
+		result(made[i], 32);
+		result(found[i], 32);
 		if ((memcmp(made[i], found[i], 32) != 0) != is_forged)
-			puts("wrong result");
+			wrong_result();
 	}
+}
+
+/* A ladder as textbooks have it. */
+static unsigned
+ladder_planted(uint8_t *const out[X25519_LANES], const uint8_t *const key[X25519_LANES],
+    const uint8_t *const peer[X25519_LANES], uint8_t *scratch)
+{
+	for (unsigned i = 0; i < 255; i++) {
+		volatile uint8_t *p = out[0], *q = out[1];
+
+		if (key[0][i / 8] >> i % 8 & 1)
+			*p = *q;
+	}
+	return 0;
+}
+
+/* Where libcrypto works it, it is libcrypto's to keep. */
+static void
+x25519(const struct backend *backend)
+{
+	static uint8_t key[X25519_LANES][32], peer[X25519_LANES][32];
+	static uint8_t shared[2][X25519_LANES][32];
+	static _Alignas(64) uint8_t scratch[X25519_WORK_BYTES];
+	const uint8_t *keys[2][X25519_LANES], *peers[2][X25519_LANES];
+	uint8_t *publics[X25519_LANES], *to[2][X25519_LANES];
+	unsigned zeros;
+
+	if (!backend->x25519_base8)
+		return;
+	for (unsigned i = 0; i < X25519_LANES; i++) {
+		memset(key[i], (int)(33 + 5 * i), 32);
+		taint(key[i], 32);
+		keys[0][i] = key[i];
+		keys[1][i] = key[X25519_LANES - 1 - i];
+		publics[i] = peer[i];
+		to[0][i] = shared[0][i];
+		to[1][i] = shared[1][i];
+	}
+	backend->x25519_base8(publics, keys[0], scratch);
+	result(peer[0], sizeof peer);
+	/* Each with its opposite, so that lanes i and 7 - i come to the same. */
+	for (unsigned i = 0; i < X25519_LANES; i++) {
+		peers[0][i] = peer[X25519_LANES - 1 - i];
+		peers[1][i] = peer[i];
+	}
+	for (unsigned k = 0; k < 2; k++) {
+		zeros = backend->x25519_shared8(to[k], keys[k], peers[k], scratch);
+		untaint(&zeros, sizeof zeros); /* RFC 7748 6.1: it is told */
+		if (zeros != 0)
+			wrong_result();
+	}
+	result(shared[0][0], sizeof shared);
+	if (memcmp(shared[0], shared[1], sizeof shared[0]) != 0)
+		wrong_result();
 }
 
 int
@@ -124,7 +190,7 @@ main(int argc, char **argv)
 {
 	struct backend backend = BACKEND;
 
-	if (!RUNNING_ON_VALGRIND) {
+	if (!taint_works()) {
 		puts("not run under valgrind: nothing would be found");
 		return 2;
 	}
@@ -135,9 +201,12 @@ main(int argc, char **argv)
 		backend.compare = compare_planted;
 	if (argc > 1 && strcmp(argv[1], "select") == 0)
 		backend.select = select_planted;
+	if (argc > 1 && strcmp(argv[1], "ladder") == 0)
+		backend.x25519_shared8 = ladder_planted;
 	for (enum kem_alg set = KEM_ALG_MLKEM512; set <= KEM_ALG_MLKEM1024; set++) {
 		exchange(&backend, set, false);
 		exchange(&backend, set, true);
 	}
-	return 0;
+	x25519(&backend);
+	return is_wrong && argc == 1;
 }
