@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
 done
 
 if [ -z "$build" ]; then
-	build=build-test/release
+	build="build-test/release"
 	[ -e "$build/build.ninja" ] ||
 		meson setup "$build" --buildtype=release -Dtests=false >&2
 	ninja -C "$build" >&2

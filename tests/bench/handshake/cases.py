@@ -130,7 +130,8 @@ frontend front
 
 
 def haproxy_server(case, directory, workers, port):
-    return haproxy_frame(f"""	bind 127.0.0.1:{port} ssl crt {directory}/both.pem curves {case.group}
+    group = case.group
+    return haproxy_frame(f"""	bind 127.0.0.1:{port} ssl crt {directory}/both.pem curves {group}
 	http-request return status 200 content-type text/plain string ok
 """, "")
 

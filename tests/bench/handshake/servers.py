@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -186,16 +187,21 @@ class Load:
         self.command = words[:words.index("--library-path") + 2] + [str(program)]
         self.cpus = cpus
 
-    def popen(self, port, kind, group, count, at_a_time, seconds):
-        return subprocess.Popen(
+    def start(self, port, kind, group, count, at_a_time, seconds):
+        """Returns (process, file): its answer is longer than a pipe holds."""
+        out = tempfile.TemporaryFile("w+")
+        process = subprocess.Popen(
             self.command + [str(port), kind, group, str(count), str(at_a_time),
                             str(seconds)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.DEVNULL, stdout=out,
             preexec_fn=lambda: os.sched_setaffinity(0, self.cpus))
+        return process, out
+
+    def end(self, process, out):
+        if process.wait() != 0:
+            sys.exit("handshake.sh: the load client failed")
+        out.seek(0)
+        return json.load(out)
 
     def run(self, *args):
-        process = self.popen(*args)
-        out = process.communicate()[0]
-        if process.returncode != 0:
-            sys.exit("handshake.sh: the load client failed")
-        return json.loads(out)
+        return self.end(*self.start(*args))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """handshake.sh --trouble and --growth: what a proxy suffers when mlkemd does."""
 
-import json
 import signal
 import statistics
 import time
@@ -51,7 +50,7 @@ def under_load(rig, kind, workers, count):
     """Killed, frozen, restarted, stopped in good order, while handshakes are made."""
     case = case_of("hybrid-daemon")
     proxy, port = rig.start(case, kind, workers)
-    load = rig.load.popen(port, "tls", case.group, count, 32, 300)
+    load, out = rig.load.start(port, "tls", case.group, count, 32, 300)
     daemon, n = rig.daemon, {"killed": 0, "frozen": 0, "restarted": 0}
     while load.poll() is None:
         daemon.process.send_signal(signal.SIGSTOP)
@@ -68,7 +67,7 @@ def under_load(rig, kind, workers, count):
         daemon.start()
         n["restarted"] += 1
         time.sleep(1.2)
-    done = json.loads(load.communicate()[0])
+    done = rig.load.end(load, out)
     proxy.stop()
     return {"case": "daemon-in-trouble", "proxy": kind, "workers": workers,
             "handshakes": len(done["us"]), **n, "failed": done["failed"],
