@@ -93,14 +93,14 @@ item_check_private_key(
 }
 
 static bool
-key_is_gone(struct mlkemclient *client, const struct mlkemclient_key *key)
+key_is_gone(struct mlkemclient *client, struct mlkemclient_key *key)
 {
 	bool gone;
 
 	client_lock(client);
 	gone = !key_is_live(key);
-	if (gone && key->leased && key->era == client->era && !atomic_load(&key->spent))
-		client->live->counts.leases_lost++;
+	if (gone)
+		key_lost(key);
 	client_unlock(client);
 	return gone;
 }
@@ -108,7 +108,7 @@ key_is_gone(struct mlkemclient *client, const struct mlkemclient_key *key)
 void
 item_check_key(struct mlkemclient *client, const struct job *job, struct job_item *item)
 {
-	const struct mlkemclient_key *key = item->key;
+	struct mlkemclient_key *key = item->key;
 
 	if (key == NULL || key->owner != client)
 		item->error = client_fail(client, MLKEMCLIENT_E_INVALID,

@@ -104,6 +104,15 @@ key_is_live(const struct mlkemclient_key *key)
 				      key->generation == client->live->link.generation);
 }
 
+/* Once for each key. A child knows nothing of what its parent has lost. */
+void
+key_lost(struct mlkemclient_key *key)
+{
+	if (key->leased && key->era == key->owner->era && !atomic_load(&key->spent))
+		key->owner->live->counts.leases_lost++;
+	key->leased = false;
+}
+
 void
 key_made_in_daemon(struct mlkemclient_key *key, const uint8_t *handle, bool leased)
 {

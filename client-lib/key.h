@@ -34,6 +34,7 @@ void key_drop_secret(struct mlkemclient_key *key);
 
 /* Under the lock. */
 bool key_is_live(const struct mlkemclient_key *key);
+void key_lost(struct mlkemclient_key *key); /* its use found it gone */
 void key_made_in_daemon(
     struct mlkemclient_key *key, const uint8_t *handle, bool leased);
 

@@ -54,6 +54,8 @@ drop_old(struct mlkemclient *client, struct lease_rack *rack, uint64_t now_us)
 	if (n == 0)
 		return;
 	client->live->counts.leases_dropped += n;
+	if (rack->n_wanted > n)
+		rack->n_wanted = n;
 	rack->n_wanted = rack->n_wanted / 2 + 1;
 	if (rack->n_wanted > client->leases)
 		rack->n_wanted = client->leases;

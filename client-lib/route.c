@@ -195,8 +195,10 @@ use_keys_in_daemon(struct mlkemclient *client, struct job *job, uint64_t start_u
 
 	for (size_t i = 0; i < job->n_items; i++)
 		if (job->items[i].error == JOB_PENDING && job->items[i].key != NULL &&
-		    job->items[i].key->in_daemon && !key_is_live(job->items[i].key))
+		    job->items[i].key->in_daemon && !key_is_live(job->items[i].key)) {
 			job->items[i].error = MLKEMCLIENT_E_KEY_GONE;
+			key_lost(job->items[i].key);
+		}
 	n = choose_items(job, true);
 	if (n == 0)
 		return;
@@ -209,9 +211,8 @@ use_keys_in_daemon(struct mlkemclient *client, struct job *job, uint64_t start_u
 
 		if (!item->by_daemon)
 			continue;
-		if (item->error == MLKEMCLIENT_E_KEY_GONE && item->key->leased &&
-		    !atomic_load(&item->key->spent))
-			client->live->counts.leases_lost++;
+		if (item->error == MLKEMCLIENT_E_KEY_GONE)
+			key_lost(item->key);
 		/*
 		 * What the daemon refused before any work has left the key as it was.
 		 */
