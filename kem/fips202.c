@@ -22,6 +22,14 @@ sponge_init(struct sponge *sponge, const struct backend *backend)
 	sponge->n_parked = 0;
 	sponge->jobs = NULL;
 	sponge->backend = backend;
+	sponge->long_lanes = (1u << backend->lanes) - 1;
+}
+
+void
+sponge_narrow(struct sponge *sponge, unsigned lanes)
+{
+	assert(sponge->busy == 0 && lanes >= 1 && lanes <= sponge->backend->lanes);
+	sponge->long_lanes = (1u << lanes) - 1;
 }
 
 void
@@ -104,12 +112,14 @@ sponge_park(struct sponge *sponge)
 	}
 }
 
-/* Those whose input has come go on, in the lowest of the idle lanes; returns the rest. */
+/* Those whose input has come go on; returns the lanes that are still idle. */
 static unsigned
 sponge_resume(struct sponge *sponge, unsigned idle)
 {
 	unsigned lanes = sponge->backend->lanes, n = 0;
+	unsigned upper = idle & ~sponge->long_lanes;
 
+	idle &= sponge->long_lanes;
 	for (unsigned p = 0; p < sponge->n_parked; p++) {
 		const struct parked *parked = &sponge->parked[p];
 		unsigned i;
@@ -128,13 +138,13 @@ sponge_resume(struct sponge *sponge, unsigned idle)
 		idle &= ~(1u << i);
 	}
 	sponge->n_parked = n;
-	return idle;
+	return idle | upper;
 }
 
 /*
  * Give idle lanes the streams that wait: short ones the upper lanes and long ones the
  * lower, so that those that are left over at last share one half, and a backend that can
- * works no more than that. Returns the lanes that got one.
+ * works no more than that. Long ones may be confined to it (sponge_narrow()). Returns the lanes that got one.
  */
 static unsigned
 sponge_start(struct sponge *sponge)
@@ -145,14 +155,15 @@ sponge_start(struct sponge *sponge)
 
 	if (sponge->n_parked != 0)
 		idle = sponge_resume(sponge, idle);
-	while (idle != 0) {
+	while (job != NULL && idle != 0) {
+		unsigned from = job->kind->is_short ? idle : idle & sponge->long_lanes;
 		unsigned i;
 
-		while (job != NULL && job->next == job->limit)
+		if (job->next == job->limit || from == 0) {
 			job = job->behind;
-		if (job == NULL)
-			break;
-		i = job->kind->is_short ? highest(idle) : lowest(idle);
+			continue;
+		}
+		i = job->kind->is_short ? highest(from) : lowest(from);
 		lane_start(&sponge->lane[i], job, sponge->block[i]);
 		if (sponge->lane[i].stream.missing != NULL)
 			sponge->gated |= 1u << i;

@@ -102,9 +102,16 @@ struct sponge {
 	uint8_t squeeze_words[BACKEND_LANES_MAX]; /* 0 while absorbing or not busy */
 	struct stream_job *jobs;
 	const struct backend *backend;
+	unsigned long_lanes; /* those that long streams may have */
 };
 
 void sponge_init(struct sponge *sponge, const struct backend *backend);
+
+/*
+ * Before the first run: long streams get the lowest `lanes` only, short ones all. For one
+ * item, whose longest stream leaves time enough for all others behind each other.
+ */
+void sponge_narrow(struct sponge *sponge, unsigned lanes);
 
 /*
  * Queue a job behind all others, or before them: first is for what others wait for,

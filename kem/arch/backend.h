@@ -47,6 +47,8 @@ enum compress {
 struct backend {
 	const char *name;
 	unsigned lanes; /* Keccak states worked at once: 1, 4 or 8 */
+	unsigned
+	    narrow; /* the lowest of them that cost less while no other is active */
 
 	/*
 	 * Keccak-f[1600] on `lanes` states (FIPS 202 3.3). The state is transposed and

@@ -126,7 +126,7 @@ generic4_init(struct backend *backend)
 {
 	*backend = backend_generic8;
 	backend->name = "generic4";
-	backend->lanes = 4;
+	backend->lanes = backend->narrow = 4;
 	backend->keccak = keccak_generic4;
 	backend->absorb = absorb_generic4;
 	backend->squeeze = squeeze_generic4;
@@ -135,6 +135,7 @@ generic4_init(struct backend *backend)
 const struct backend backend_generic8 = {
     .name = "generic8",
     .lanes = 8,
+    .narrow = 4,
     .keccak = keccak_generic8,
     .absorb = absorb_generic8,
     .squeeze = squeeze_generic8,

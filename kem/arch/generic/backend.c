@@ -4,6 +4,7 @@
 const struct backend backend_generic = {
     .name = "generic",
     .lanes = 1,
+    .narrow = 1,
     .keccak = keccak_generic,
     .absorb = absorb_generic,
     .squeeze = squeeze_generic,

@@ -4,6 +4,7 @@
 const struct backend backend_avx2 = {
     .name = "avx2",
     .lanes = 4,
+    .narrow = 4,
     .keccak = keccak_avx2,
     .absorb = absorb_avx2,
     .squeeze = squeeze_avx2,

@@ -5,6 +5,7 @@
 const struct backend backend_avx512 = {
     .name = "avx512",
     .lanes = 8,
+    .narrow = 4,
     .keccak = keccak_avx512,
     .absorb = absorb_avx512,
     .squeeze = squeeze_avx512,

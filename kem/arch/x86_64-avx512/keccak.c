@@ -3,6 +3,7 @@
  * Eight Keccak states at once, word i of all lanes in one register. Lanes are the eight
  * words of a register: bytes come and go by transposing 8 words of 8 lanes.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "avx512.h"
@@ -78,6 +79,21 @@ transpose(__m512i r[LANES])
 	}
 }
 
+/* Four words of the lower four lanes: as lanes of 32 bytes. */
+static always_inline void
+transpose_half(__m256i r[LANES / 2])
+{
+	__m256i t0 = _mm256_unpacklo_epi64(r[0], r[1]);
+	__m256i t1 = _mm256_unpackhi_epi64(r[0], r[1]);
+	__m256i t2 = _mm256_unpacklo_epi64(r[2], r[3]);
+	__m256i t3 = _mm256_unpackhi_epi64(r[2], r[3]);
+
+	r[0] = _mm256_permute2x128_si256(t0, t2, 0x20);
+	r[1] = _mm256_permute2x128_si256(t1, t3, 0x20);
+	r[2] = _mm256_permute2x128_si256(t0, t2, 0x31);
+	r[3] = _mm256_permute2x128_si256(t1, t3, 0x31);
+}
+
 /* Words first to last - 1 of the lanes that are kept; the others are zeroed. */
 static always_inline void
 keep_lanes(uint64_t *state, __mmask8 keep, unsigned first, unsigned last)
@@ -138,6 +154,97 @@ flip_top(uint64_t *state, __m128i end, unsigned last)
 	_mm512_store_si512(word, _mm512_xor_si512(_mm512_load_si512(word), top));
 }
 
+/* Is anything asked for the upper four lanes? */
+static always_inline bool
+has_upper(const uint8_t *words)
+{
+	uint32_t upper;
+
+	memcpy(&upper, words + LANES / 2, sizeof upper);
+	return upper != 0;
+}
+
+/* The lower four lanes of a word. */
+static always_inline __m256i *
+half(uint64_t *state, unsigned word)
+{
+	return (__m256i *)(void *)(state + word * LANES);
+}
+
+static always_inline void
+absorb_half_chunk(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    __mmask8 keep, unsigned chunk)
+{
+	__m256i r[LANES / 2];
+
+	for (unsigned lane = 0; lane < LANES / 2; lane++) {
+		uint32_t mask = (1u << words[lane]) - 1;
+
+		r[lane] = _mm256_maskz_loadu_epi64(
+		    (__mmask8)(mask >> 4 * chunk & 15), block[lane] + 32 * chunk);
+	}
+	transpose_half(r);
+	for (unsigned i = 0; i < 4; i++) {
+		__m256i *word = half(state, 4 * chunk + i);
+
+		_mm256_store_si256(
+		    word, _mm256_xor_si256(_mm256_maskz_load_epi64(keep, word), r[i]));
+	}
+}
+
+static void
+absorb_half_lane(uint64_t *state, const uint8_t *block, unsigned words, unsigned lane)
+{
+	__mmask8 only = (__mmask8)(1u << lane);
+
+	for (unsigned i = 0; i < words; i++) {
+		__m256i *word = half(state, i), old = _mm256_load_si256(word);
+		long long x;
+
+		memcpy(&x, block + 8 * i, sizeof x);
+		_mm256_store_si256(
+		    word, _mm256_mask_xor_epi64(old, only, old, _mm256_set1_epi64x(x)));
+	}
+}
+
+/* By register, since the permutation loads it as one. */
+static always_inline void
+flip_half(__m256i *word, unsigned lane)
+{
+	__m256i top = _mm256_maskz_set1_epi64((__mmask8)(1u << lane), INT64_MIN);
+
+	_mm256_store_si256(word, _mm256_xor_si256(_mm256_load_si256(word), top));
+}
+
+/* absorb where the upper lanes have no part in it. */
+static void
+absorb_half(uint64_t *state, const uint8_t *const *block, const uint8_t *words,
+    const uint8_t *end, unsigned fresh)
+{
+	__mmask8 keep = (__mmask8)~fresh;
+	unsigned n = 0, most = 0, done = 0;
+
+	for (unsigned lane = 0; lane < LANES / 2; lane++) {
+		n += words[lane] != 0;
+		most = words[lane] > most ? words[lane] : most;
+	}
+	if (n > 1) {
+		for (; done < most; done += 4)
+			absorb_half_chunk(state, block, words, keep, done / 4);
+	}
+	for (; fresh != 0 && done < KECCAK_WORDS; done++) {
+		__m256i *word = half(state, done);
+
+		_mm256_store_si256(word, _mm256_maskz_load_epi64(keep, word));
+	}
+	for (unsigned lane = 0; n == 1 && lane < LANES / 2; lane++)
+		absorb_half_lane(state, block[lane], words[lane], lane);
+	for (unsigned lane = 0; lane < LANES / 2; lane++) {
+		if (end[lane] != 0)
+			flip_half(half(state, end[lane] - 1u), lane);
+	}
+}
+
 /*
  * Transposing costs the same for one lane and for eight, and three times as much for 21
  * words as for the 8 or fewer of a seed: so one or two lanes go by themselves, and words
@@ -151,6 +258,10 @@ absorb_avx512(uint64_t *state, const uint8_t *const *block, const uint8_t *words
 	__mmask8 keep = (__mmask8)~fresh;
 	unsigned n = 0, most = 0;
 
+	if (!has_upper(words) && !has_upper(end) && fresh < 1u << LANES / 2) {
+		absorb_half(state, block, words, end, fresh);
+		return;
+	}
 	for (unsigned lane = 0; lane < LANES; lane++) {
 		n += words[lane] != 0;
 		most = words[lane] > most ? words[lane] : most;
@@ -178,9 +289,38 @@ absorb_avx512(uint64_t *state, const uint8_t *const *block, const uint8_t *words
 	flip_top(state, ends, 20);
 }
 
+static void
+squeeze_half(const uint64_t *state, uint8_t *const *out, const uint8_t *words)
+{
+	for (unsigned chunk = 0; chunk < 6; chunk++) {
+		unsigned any = 0;
+		__m256i r[LANES / 2];
+
+		for (unsigned lane = 0; lane < LANES / 2; lane++)
+			any |= words[lane] > 4 * chunk;
+		if (any == 0)
+			return;
+		for (unsigned i = 0; i < 4; i++)
+			r[i] = _mm256_load_si256(
+			    (const __m256i *)(const void *)(state +
+							    (4 * chunk + i) * LANES));
+		transpose_half(r);
+		for (unsigned lane = 0; lane < LANES / 2; lane++) {
+			if (words[lane] > 4 * chunk)
+				_mm256_storeu_si256(
+				    (__m256i *)(void *)(out[lane] + 32 * chunk),
+				    r[lane]);
+		}
+	}
+}
+
 void
 squeeze_avx512(const uint64_t *state, uint8_t *const *out, const uint8_t *words)
 {
+	if (!has_upper(words)) {
+		squeeze_half(state, out, words);
+		return;
+	}
 	for (unsigned chunk = 0; chunk < 3; chunk++) {
 		unsigned any = 0;
 		__m512i r[LANES];
