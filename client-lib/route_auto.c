@@ -7,7 +7,7 @@
 
 #define ONE_US         256u      /* of a figure */
 #define WALL_MAX_US    10000000u /* more says nothing more */
-#define OWN_CPU_US     8u        /* two system calls, where nobody measured */
+#define OWN_CPU_US     8u        /* two system calls, until it is measured */
 #define LEAST_OF       4u        /* first samples: the least of them counts */
 #define WEIGHT_MAX     16u       /* a sample moves the mean by a 16th, at least */
 #define CLIP           4u        /* an outlier counts as this many times the mean */
@@ -109,18 +109,22 @@ figure_learn(struct auto_figure *figure, uint32_t sample, uint64_t now_us)
 }
 
 static uint64_t
-cost_of(const struct auto_figure *cpu, const struct auto_figure *wall)
+cost_of(uint64_t cpu, const struct auto_figure *wall)
 {
-	return cpu->mean +
-	       ((uint64_t)wall->mean + wall->deviation) / ROUTE_AUTO_HELD_DIVISOR;
+	return cpu + ((uint64_t)wall->mean + wall->deviation) / ROUTE_AUTO_HELD_DIVISOR;
 }
 
 static uint64_t
 kind_cost(const struct auto_kind *kind, enum auto_choice choice)
 {
+	uint64_t own;
+
 	if (choice == AUTO_LOCAL)
-		return kind->local.n ? cost_of(&kind->local, &kind->local) : 0;
-	return kind->daemon.n ? cost_of(&kind->daemon_cpu, &kind->daemon) : 0;
+		return kind->local.n ? cost_of(kind->local.mean, &kind->local) : 0;
+	if (kind->daemon.n == 0)
+		return 0;
+	own = kind->own_cpu.n ? kind->own_cpu.mean : OWN_CPU_US * ONE_US;
+	return cost_of(own + kind->share_cpu.mean, &kind->daemon);
 }
 
 uint64_t
@@ -310,7 +314,8 @@ route_auto_learn_daemon(struct route_auto *costs, unsigned op, size_t n_items,
     uint32_t service_us)
 {
 	struct auto_kind *kind = kind_of(costs, op, n_items);
-	uint64_t cpu_us;
+	uint64_t share_us =
+	    daemon_share_us(n_items, wall_us, batch_fill_milli, service_us);
 
 	now_us = time_told(costs, now_us);
 	budget_charge(costs, kind, n_items, wall_us);
@@ -318,10 +323,10 @@ route_auto_learn_daemon(struct route_auto *costs, unsigned op, size_t n_items,
 		kind->n_unused--;
 		return;
 	}
-	cpu_us = own_cpu_us == UINT32_MAX ? OWN_CPU_US : own_cpu_us;
-	cpu_us += daemon_share_us(n_items, wall_us, batch_fill_milli, service_us);
+	if (own_cpu_us != UINT32_MAX)
+		figure_learn(&kind->own_cpu, sample_of(own_cpu_us, n_items), now_us);
+	figure_learn(&kind->share_cpu, sample_of(share_us, n_items), now_us);
 	figure_learn(&kind->daemon, sample_of(wall_us, n_items), now_us);
-	figure_learn(&kind->daemon_cpu, sample_of(cpu_us, n_items), now_us);
 }
 
 void
@@ -334,6 +339,6 @@ route_auto_learn_failure(struct route_auto *costs, unsigned op, size_t n_items,
 	budget_charge(costs, kind, n_items, wall_us);
 	kind->choice = AUTO_LOCAL;
 	kind->calls = 0;
-	kind->daemon = kind->daemon_cpu = (struct auto_figure){0};
+	kind->daemon = kind->own_cpu = kind->share_cpu = (struct auto_figure){0};
 	burst_end(kind, now_us, true, ROUTE_AUTO_PERIOD_MAX_US);
 }

@@ -81,9 +81,10 @@ struct auto_figure {
 };
 
 struct auto_kind {
-	struct auto_figure local;      /* wall, which is processor time too */
-	struct auto_figure daemon;     /* wall */
-	struct auto_figure daemon_cpu; /* the caller's and the daemon's share */
+	struct auto_figure local;     /* wall, which is processor time too */
+	struct auto_figure daemon;    /* wall */
+	struct auto_figure own_cpu;   /* of that, the caller's processor time */
+	struct auto_figure share_cpu; /* the items' part of the daemon's */
 	enum auto_choice choice;
 	bool in_burst;     /* until what it showed was judged */
 	unsigned n_burst;  /* probes still to come */
@@ -109,8 +110,8 @@ enum auto_choice route_auto_choose(struct route_auto *costs, unsigned op,
 
 /*
  * What a call through the daemon took, connecting not included: wall_us, own_cpu_us of
- * the calling thread, and the Load of the answer. own_cpu_us may be UINT32_MAX (not
- * measured); batch_fill_milli and service_us may be 0 (not told).
+ * the calling thread, and the Load of the answer. own_cpu_us may be UINT32_MAX: not
+ * measured this time; batch_fill_milli and service_us may be 0: not told.
  */
 void route_auto_learn_daemon(struct route_auto *costs, unsigned op, size_t n_items,
     uint64_t now_us, uint32_t wall_us, uint32_t own_cpu_us, uint32_t batch_fill_milli,

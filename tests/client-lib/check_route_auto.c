@@ -536,6 +536,20 @@ START_TEST(spinning_is_charged)
 }
 END_TEST
 
+/* Measured in one call of 16 alone, it still is what it is. */
+START_TEST(own_cpu_is_sampled)
+{
+	struct route_auto costs = {0};
+	uint64_t cost;
+
+	for (unsigned i = 0; i < 1000; i++)
+		route_auto_learn_daemon(&costs, ENCAPS, 1, 1000 + i, 60,
+		    i % 16 == 5 ? 50 : UINT32_MAX, 8000, 40);
+	cost = (50 + 40 / 8 + ROUTE_AUTO_SOCKET_US + 60 / 2) * 256;
+	ck_assert_uint_eq(route_auto_cost(&costs, ENCAPS, 1, AUTO_DAEMON), cost);
+}
+END_TEST
+
 START_TEST(below_the_floor_nobody_asks)
 {
 	struct world world = world_cheap();
@@ -618,6 +632,7 @@ main(void)
 	tcase_add_test(tcase, large_requests_are_several_batches);
 	tcase_add_test(tcase, fill_decides);
 	tcase_add_test(tcase, spinning_is_charged);
+	tcase_add_test(tcase, own_cpu_is_sampled);
 	tcase_add_test(tcase, below_the_floor_nobody_asks);
 	tcase_add_test(tcase, keygen_is_judged_with_its_use);
 	suite_add_tcase(suite, tcase);
