@@ -109,6 +109,11 @@ transforms_differ(const struct backend *backend)
 		backend->invntt(p.c);
 		generic->invntt(g.c);
 		n += polys_differ(&p, &g);
+		fill(p.c, round, -PRODUCT_MAX, PRODUCT_MAX);
+		to_generic(backend, &g, &p);
+		backend->tomont(p.c);
+		generic->tomont(g.c);
+		n += hats_differ(backend, &p, &g);
 	}
 	return n;
 }
