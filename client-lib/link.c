@@ -190,8 +190,10 @@ waiter_push(struct mlkemclient *client, struct waiter *waiter)
 	err = push_out(client);
 	if (err != 0)
 		link_close(client, err);
-	else if (link->out_len == 0)
+	if (waiter->state == WAITER_SENDING && link->out_len == 0) {
 		waiter->state = WAITER_SENT;
+		waiter->sent_us = client_now(client);
+	}
 }
 
 /*
@@ -283,7 +285,6 @@ static void
 waiter_wait(struct mlkemclient *client, struct waiter *waiter, struct spin *spin)
 {
 	struct link *link = &client->live->link;
-	uint64_t start = client_now(client);
 	uint32_t spin_us = 0, took;
 	bool hit = false;
 
@@ -297,7 +298,7 @@ waiter_wait(struct mlkemclient *client, struct waiter *waiter, struct spin *spin
 		spin_us = spin_budget_us(spin, client->live->n_cpus);
 	wait_at_socket(client, waiter, spin_us, &hit);
 	if (spin != NULL && waiter->state == WAITER_DONE && waiter->error == 0) {
-		took = (uint32_t)(client_now(client) - start);
+		took = (uint32_t)(client_now(client) - waiter->sent_us);
 		spin_learn(spin, spin_us, took, hit);
 	}
 }

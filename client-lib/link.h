@@ -57,7 +57,7 @@ enum waiter_state { WAITER_TO_SEND, WAITER_SENDING, WAITER_SENT, WAITER_DONE };
 struct waiter {
 	struct call *call;
 	enum waiter_state state;
-	uint64_t id, deadline_us;
+	uint64_t id, deadline_us, sent_us;
 	int error; /* once done */
 	pthread_cond_t changed;
 	struct waiter *next;
