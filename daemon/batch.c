@@ -395,6 +395,7 @@ batch_run(struct batch *batch)
 		}
 	}
 	assert(batch->n_items == 0);
+	batch->n_runs++;
 	return r;
 }
 

@@ -21,6 +21,7 @@ struct batch {
 	_Atomic uint64_t *groups_by_backend; /* in metrics; NULL: a backend of tests */
 	struct keypool *pool; /* gets the ephemerals of idle lanes; NULL: they idle */
 	uint32_t fill_milli;  /* recent mean of items in a group, x 1000 */
+	uint64_t n_runs;      /* that had items */
 	uint32_t n_items;     /* queued now */
 	int failed; /* a KEM_FAIL_... that service met; batch_run() returns it */
 	struct request_item_list queues[BATCH_N_OPS][KEM_N_ALGS];

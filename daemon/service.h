@@ -22,8 +22,8 @@ struct service {
 	const struct config *config; /* this generation's; changed by RELOAD */
 	struct metrics_shard *metrics;
 	bool draining;
-	uint32_t n_reserved; /* handles promised to key generations in the batch */
-	uint64_t batch_no;   /* counts the batches that promises were made to */
+	uint32_t n_reserved;   /* handles promised to key generations in the batch */
+	uint64_t reserved_for; /* the run of the batch that they are promised to */
 };
 
 /*

@@ -109,15 +109,17 @@ static uint32_t
 handles_left(struct service *service, struct user *user)
 {
 	uint32_t room = keytable_room(service->keys), held;
+	uint64_t run = service->batch->n_runs;
 	uint32_t share =
 	    user_share(keytable_size(service->keys), service->config->user_share);
 
-	if (service->batch->n_items == 0) {
-		service->n_reserved = 0; /* the batch has kept its promises */
-		service->batch_no++;
+	/* What was promised to a run that is over is kept, or is nobody's any more. */
+	if (service->reserved_for != run) {
+		service->reserved_for = run;
+		service->n_reserved = 0;
 	}
-	if (user->promised_to != service->batch_no) {
-		user->promised_to = service->batch_no;
+	if (user->promised_to != run) {
+		user->promised_to = run;
 		user->n_promised = 0;
 	}
 	held = user->n_keys + user->n_promised;

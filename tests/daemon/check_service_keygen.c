@@ -206,6 +206,33 @@ START_TEST(one_user_may_have_its_share)
 }
 END_TEST
 
+/* Whatever else the batch has, and whenever it comes: promises end with their turn. */
+START_TEST(promises_end_though_others_come_first)
+{
+	struct rig_pair pair;
+	uint8_t ct[KEM_CT_MAX];
+	struct kem_shared shared;
+
+	rig_pair_make(&rig, KEM_ALG_MLKEM512, &pair);
+	rig_encaps(&rig, KEM_ALG_MLKEM512, pair.share, ct, &shared);
+	for (unsigned i = 0; i < 3 * RIG_KEYS; i++) {
+		struct request *other, *req;
+
+		other = rig_request(&rig, REQUEST_ENCAPS, KEM_ALG_MLKEM512, 1);
+		rig_bytes(&other->items[0].share, pair.share,
+		    kem_alg_info(KEM_ALG_MLKEM512)->share_bytes);
+		service_handle(&rig.service, other);
+		req = rig_request(&rig, REQUEST_KEYGEN, KEM_ALG_MLKEM1024, 1);
+		service_handle(&rig.service, req);
+		ck_assert_int_eq(batch_run(&rig.batch), 0);
+		ck_assert_uint_eq(rig_count(req, STATUS_OK), 1);
+		ck_assert(
+		    keytable_release(rig.keys, RIG_CONN, req->items[0].out_handle));
+		mem_wipe(&rig.mem);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -220,6 +247,7 @@ main(void)
 	tcase_add_test(tc, export_is_for_those_who_allow_it);
 	tcase_add_loop_test(tc, a_full_table_refuses_what_does_not_fit, 0, 2);
 	tcase_add_test(tc, promised_room_comes_back);
+	tcase_add_test(tc, promises_end_though_others_come_first);
 	tcase_add_loop_test(tc, one_user_may_have_its_share, 0, 2);
 	suite_add_tcase(suite, tc);
 	return rig_main(suite);
