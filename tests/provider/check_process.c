@@ -223,6 +223,59 @@ START_TEST(short_threads)
 }
 END_TEST
 
+/*
+ * A program that ends with the provider, its keys and its connection as they are: the
+ * clean-up of OpenSSL, in an atexit of its own, finds an order in which to free them.
+ */
+static void
+end_without_freeing(void)
+{
+	host.libctx = NULL; /* the default context: the one that is cleaned up */
+	must(OSSL_LIB_CTX_load_config(NULL, host.config));
+	for (int i = 0; i < 3; i++)
+		if (!exchange_agrees())
+			_exit(2);
+	if (pkey_try_generate(&host, alg, true) == NULL ||
+	    pkey_try_generate(&host, alg, false) == NULL)
+		_exit(3);
+	exit(0);
+}
+
+START_TEST(end_of_program)
+{
+	int status;
+	pid_t pid;
+
+	open_route(_i);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		end_without_freeing();
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(
+	    WIFEXITED(status) && WEXITSTATUS(status) == 0, "ended by %#x", status);
+	close_route();
+}
+END_TEST
+
+/* Loaded, used and unloaded again and again, as configurations are read anew. */
+START_TEST(reload)
+{
+	size_t n_before;
+
+	daemon_start(&server, NULL);
+	for (int i = 0; i < 20; i++) {
+		host_open(&host, settings(server.path, routes[_i], NULL));
+		ck_assert(exchange_agrees());
+		host_close(&host);
+		if (i == 0)
+			n_before = n_fds();
+		ck_assert_uint_eq(n_fds(), n_before);
+	}
+	daemon_stop(&server);
+}
+END_TEST
+
 /* Nothing of ours stays open across exec. */
 START_TEST(close_on_exec)
 {
@@ -265,6 +318,8 @@ main(void)
 	tcase_add_loop_test(tcase, fork_after_use, 0, N_ROUTES);
 	tcase_add_loop_test(tcase, threads, 0, N_ROUTES);
 	tcase_add_loop_test(tcase, short_threads, 0, N_ROUTES);
+	tcase_add_loop_test(tcase, end_of_program, 0, N_ROUTES);
+	tcase_add_loop_test(tcase, reload, 0, N_ROUTES);
 	tcase_add_test(tcase, close_on_exec);
 	suite_add_tcase(suite, tcase);
 	return host_main(suite);

@@ -73,7 +73,7 @@ END_TEST
 START_TEST(retry_to_hybrid)
 {
 	open_local("X25519:X25519MLKEM768", "X25519MLKEM768");
-	ck_assert(tls_connect(&tls));
+	ck_assert_msg(tls_connect(&tls), "%s", host_errors());
 	ck_assert_uint_eq(tls.wire.retry_group, HYBRID);
 	ck_assert_uint_eq(tls.wire.group, HYBRID);
 	ck_assert_uint_eq(tls.wire.n_client_hellos, 2);
@@ -85,7 +85,7 @@ END_TEST
 START_TEST(retry_to_classical)
 {
 	open_local("X25519MLKEM768:X25519", "X25519");
-	ck_assert(tls_connect(&tls));
+	ck_assert_msg(tls_connect(&tls), "%s", host_errors());
 	ck_assert_uint_eq(tls.wire.retry_group, X25519);
 	ck_assert_uint_eq(tls.wire.group, X25519);
 	ck_assert_uint_eq(
@@ -99,7 +99,7 @@ START_TEST(resumption)
 {
 	open_local("X25519MLKEM768", "X25519MLKEM768");
 	for (unsigned n = 0; n < 5; n++) {
-		ck_assert(tls_connect(&tls));
+		ck_assert_msg(tls_connect(&tls), "%s", host_errors());
 		ck_assert_uint_eq(tls.wire.psk, n > 0);
 		ck_assert_int_eq(SSL_session_reused(tls.client), n > 0);
 		ck_assert_uint_eq(tls.wire.group, HYBRID);
@@ -116,7 +116,7 @@ START_TEST(hello_in_pieces)
 
 	open_local("X25519MLKEM768:X25519", "X25519MLKEM768:X25519");
 	tls.piece = pieces[_i];
-	ck_assert(tls_connect(&tls));
+	ck_assert_msg(tls_connect(&tls), "%s", host_errors());
 	ck_assert_uint_eq(tls.wire.group, HYBRID);
 	close_local();
 }
