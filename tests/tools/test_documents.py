@@ -93,7 +93,7 @@ def test_manual_pages_are_clean():
     if not shutil.which("mandoc"):
         pytest.skip("mandoc is not installed")
     pages = sorted(MAN.iterdir())
-    assert len(pages) == 5
+    assert len(pages) >= 5
     said = subprocess.run(["mandoc", "-Tlint", *map(str, pages)], check=False,
                           capture_output=True, text=True)
     lines = [line for line in (said.stdout + said.stderr).splitlines()
