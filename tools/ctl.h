@@ -27,6 +27,17 @@ enum ctl_exit {
 	CTL_BUSY = 6,        /* a limit, a deadline or draining: try again later */
 };
 
+/* bench: what is measured, and how. */
+#define BENCH_ROUNDS_MAX 100
+struct ctl_bench {
+	unsigned op; /* enum bench_op */
+	bool custom; /* a load was described: not the usual rows */
+	bool compare_local;
+	uint32_t connections, items, rounds, duration_ms, idle_us, spin_us;
+	uint32_t rate; /* requests a second, 0: a closed loop */
+	const char *plot_path;
+};
+
 struct ctl {
 	const char *command;
 	const char *socket_path, *control_path;
@@ -38,6 +49,7 @@ struct ctl {
 	const char *peer, *servername, *groups; /* tls; openssl-conf has groups too */
 	const char *settings[CTL_MAX_SETTINGS]; /* openssl-conf */
 	uint32_t n_settings;
+	struct ctl_bench bench;
 	bool json, local, require;
 	uint32_t timeout_ms, count, exchanges, in_flight, split_bytes;
 };
@@ -53,6 +65,7 @@ int ctl_reload(struct ctl *ctl);
 int ctl_drain(struct ctl *ctl);
 int ctl_resume(struct ctl *ctl);
 int ctl_demo(struct ctl *ctl);
+int ctl_bench(struct ctl *ctl);
 int ctl_tls(struct ctl *ctl);
 int ctl_openssl_conf(struct ctl *ctl);
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "control.h"
 #include "demo.h"
 #include "kem/kem.h"
+#include "stats.h"
 
 #define X25519_ROUNDS  400
 #define REFILL_WAIT_MS 3000
@@ -110,56 +110,6 @@ exchange_all(struct demo *demo, struct round *round)
 	return status;
 }
 
-struct counters {
-	uint64_t groups, group_items, taken, missed, connections;
-};
-
-/* Asked twice; a control socket that we may not open only leaves its figures out. */
-static int
-read_counters(struct demo *demo, struct counters *out, pid_t *pidp)
-{
-	Mlkemd__V1__Request request = MLKEMD__V1__REQUEST__INIT;
-	Mlkemd__V1__Stats stats = MLKEMD__V1__STATS__INIT;
-	Mlkemd__V1__Response *response = NULL;
-
-	*out = (struct counters){0};
-	request.op_case = MLKEMD__V1__REQUEST__OP_STATS;
-	request.stats = &stats;
-	if (control_call(demo->ctl, &request, &response, pidp))
-		return -1;
-	if (response->result_case == MLKEMD__V1__RESPONSE__RESULT_STATS) {
-		for (size_t i = 0; i < response->stats->n_counters; i++) {
-			const Mlkemd__V1__Counter *c = response->stats->counters[i];
-
-			if (strcmp(c->name, "groups_total") == 0)
-				out->groups = c->value;
-			else if (strcmp(c->name, "group_items_total") == 0)
-				out->group_items = c->value;
-			else if (strcmp(c->name, "pool_taken_total") == 0)
-				out->taken = c->value;
-			else if (strcmp(c->name, "pool_missed_total") == 0)
-				out->missed = c->value;
-			else if (strcmp(c->name, "connections_total") == 0)
-				out->connections = c->value;
-		}
-	}
-	mlkemd__v1__response__free_unpacked(response, NULL);
-	return 0;
-}
-
-/* CPU time of another process, 0 if it can't be had. */
-static uint64_t
-cpu_ns(pid_t pid)
-{
-	struct timespec ts;
-	clockid_t clock;
-
-	if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 ||
-	    clock_gettime(clock, &ts) < 0)
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* Keys taken are made again afterwards: their cost belongs to the exchanges. */
 static void
 wait_for_refill(struct demo *demo)
@@ -252,20 +202,26 @@ measure_x25519(struct demo *demo)
 	return CTL_OK;
 }
 
+static uint64_t
+grown(const struct stats *before, const struct stats *after, const char *name)
+{
+	return stats_value(after, name) - stats_value(before, name);
+}
+
 int
 demo_load(struct demo *demo)
 {
 	struct round *round = calloc(1, sizeof(*round));
-	struct counters before, after;
+	struct stats before, after;
 	uint64_t start, cpu;
-	pid_t pid = 0;
 	bool counted;
 	int status;
 
 	if (!round)
 		return ctl_fail(demo->ctl, CTL_FAILED, "out of memory");
-	counted = read_counters(demo, &before, &pid) == 0;
-	cpu = cpu_ns(pid);
+	/* A control socket that we may not open only leaves its figures out. */
+	counted = stats_read(demo->ctl, &before) == CTL_OK;
+	cpu = stats_cpu_ns(before.pid);
 	start = ctl_now_ns();
 	status = exchange_all(demo, round);
 	demo->exchange_us =
@@ -274,14 +230,14 @@ demo_load(struct demo *demo)
 		goto out;
 	wait_for_refill(demo);
 	if (cpu)
-		demo->exchange_cpu_us =
-		    (double)(cpu_ns(pid) - cpu) / 1000 / demo->ctl->exchanges;
-	if (counted && read_counters(demo, &after, NULL) == 0) {
-		demo->n_groups = after.groups - before.groups;
-		demo->n_group_items = after.group_items - before.group_items;
-		demo->pool_taken = after.taken - before.taken;
-		demo->pool_missed = after.missed - before.missed;
-		demo->connections = after.connections;
+		demo->exchange_cpu_us = (double)(stats_cpu_ns(before.pid) - cpu) /
+					1000 / demo->ctl->exchanges;
+	if (counted && stats_read(demo->ctl, &after) == CTL_OK) {
+		demo->n_groups = grown(&before, &after, "groups_total");
+		demo->n_group_items = grown(&before, &after, "group_items_total");
+		demo->pool_taken = grown(&before, &after, "pool_taken_total");
+		demo->pool_missed = grown(&before, &after, "pool_missed_total");
+		demo->connections = stats_value(&after, "connections_total");
 	}
 	status = measure_x25519(demo);
 out:

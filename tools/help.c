@@ -19,6 +19,8 @@ static const char help_all[] =
     "  encaps     answer a share: a ciphertext share, and the same secret\n"
     "  decaps     open a ciphertext share with a private key that was exported\n"
     "  demo       two parties, one exchange; then a thousand, with their cost\n"
+    "measure\n"
+    "  bench      a load on the daemon: times, throughput, processor time, batches\n"
     "look at a server\n"
     "  tls        what a TLS server does with a post-quantum ClientHello\n"
     "configure programs that use OpenSSL\n"
@@ -182,6 +184,30 @@ static const char help_drain[] =
     "\n"
     "  $ sudo mlkemctl drain && sleep 60 && sudo systemctl restart mlkemd\n";
 
+static const char help_bench[] =
+    "mlkemctl bench [ALGORITHM]: a load on the daemon, and what it costs\n"
+    "\n"
+    "Four rows, round by round: 64 connections with a request each, one with 64, lone\n"
+    "calls back to back, and 10 ms apart. Options of a load make it one row of yours.\n"
+    "\n"
+    "  --op OP            encaps (a TLS server's; the default), client (key generation,\n"
+    "                     then decapsulation: two requests) or mix (in turn)\n"
+    "  --connections N    (1)    --in-flight N  requests of each (1 to 64)\n"
+    "  --items N          items of a request, 1 to 64 (1)\n"
+    "  --rate N           requests a second in all, whether answers come or not; times\n"
+    "                     run from when a request was due\n"
+    "  --idle-us N        a pause after each answer\n"
+    "  --duration-ms N    of each row, over all rounds (5000)\n"
+    "  --rounds N         (5); figures are their medians\n"
+    "  --peer PROGRAM     another library's, of tests/bench/peers, in the same rounds\n"
+    "  --compare-local    1 to 64 in flight, beside the same kernels in this process\n"
+    "  --plot FILE        the two as SVG (with --compare-local)\n"
+    "  --control-socket PATH  for batches and the daemon's processor time\n"
+    "  --socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ sudo mlkemctl bench --connections 8 --in-flight 4 --duration-ms 2000\n"
+    "  $ sudo mlkemctl bench --peer ~/.cache/mlkemd/peers/peer-openssl\n";
+
 static const char help_demo[] =
     "mlkemctl demo [ALGORITHM]: two parties agree on a secret, before your eyes\n"
     "\n"
@@ -255,6 +281,7 @@ ctl_help(const char *command)
 	    {"reload", help_reload},
 	    {"drain", help_drain},
 	    {"resume", help_drain},
+	    {"bench", help_bench},
 	    {"demo", help_demo},
 	    {"tls", help_tls},
 	    {"openssl-conf", help_openssl_conf},

@@ -34,6 +34,15 @@ enum {
 	OPT_GROUPS,
 	OPT_SPLIT,
 	OPT_SET,
+	OPT_CONNECTIONS,
+	OPT_OP,
+	OPT_ITEMS,
+	OPT_RATE,
+	OPT_IDLE,
+	OPT_DURATION,
+	OPT_ROUNDS,
+	OPT_COMPARE,
+	OPT_PLOT,
 	N_OPTIONS,
 	/* Taken everywhere. */
 	OPT_JSON,
@@ -80,6 +89,12 @@ static const struct command {
     {"demo", ctl_demo,
 	DAEMON | BIT(OPT_CONTROL) | BIT(OPT_EXCHANGES) | BIT(OPT_IN_FLIGHT),
 	WORD_ALGORITHM, 0},
+    {"bench", ctl_bench,
+	DAEMON | BIT(OPT_CONTROL) | BIT(OPT_IN_FLIGHT) | BIT(OPT_PEER) |
+	    BIT(OPT_CONNECTIONS) | BIT(OPT_OP) | BIT(OPT_ITEMS) | BIT(OPT_RATE) |
+	    BIT(OPT_IDLE) | BIT(OPT_DURATION) | BIT(OPT_ROUNDS) | BIT(OPT_COMPARE) |
+	    BIT(OPT_PLOT),
+	WORD_ALGORITHM, 0},
     {"tls", ctl_tls,
 	BIT(OPT_TIMEOUT) | BIT(OPT_SERVERNAME) | BIT(OPT_GROUPS) | BIT(OPT_SPLIT) |
 	    BIT(OPT_REQUIRE),
@@ -111,6 +126,15 @@ static const struct option long_options[] = {
     {"groups", required_argument, NULL, OPT_GROUPS},
     {"split", required_argument, NULL, OPT_SPLIT},
     {"set", required_argument, NULL, OPT_SET},
+    {"connections", required_argument, NULL, OPT_CONNECTIONS},
+    {"op", required_argument, NULL, OPT_OP},
+    {"items", required_argument, NULL, OPT_ITEMS},
+    {"rate", required_argument, NULL, OPT_RATE},
+    {"idle-us", required_argument, NULL, OPT_IDLE},
+    {"duration-ms", required_argument, NULL, OPT_DURATION},
+    {"rounds", required_argument, NULL, OPT_ROUNDS},
+    {"compare-local", no_argument, NULL, OPT_COMPARE},
+    {"plot", required_argument, NULL, OPT_PLOT},
     {"json", no_argument, NULL, OPT_JSON},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -166,6 +190,49 @@ parse_format(
 	return CTL_OK;
 }
 
+/* The options of bench alone; those of a load make it the only row. */
+static int
+set_bench_option(struct ctl *ctl, int option, const char *value)
+{
+	static const char *const ops[] = {"encaps", "client", "mix"};
+	struct ctl_bench *bench = &ctl->bench;
+
+	switch (option) {
+	case OPT_OP:
+		for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+			if (strcmp(value, ops[i]) == 0) {
+				bench->op = i;
+				return CTL_OK;
+			}
+		}
+		return ctl_fail(ctl, CTL_USAGE,
+		    "--op %s: encaps, client and mix are allowed", shown(value));
+	case OPT_DURATION:
+		return parse_number(
+		    ctl, option, value, 10, 3600000, &bench->duration_ms);
+	case OPT_ROUNDS:
+		return parse_number(
+		    ctl, option, value, 1, BENCH_ROUNDS_MAX, &bench->rounds);
+	case OPT_COMPARE:
+		bench->compare_local = true;
+		return CTL_OK;
+	default:
+		break;
+	}
+	bench->custom = true;
+	switch (option) {
+	case OPT_CONNECTIONS:
+		return parse_number(ctl, option, value, 1, 4096, &bench->connections);
+	case OPT_ITEMS:
+		return parse_number(
+		    ctl, option, value, 1, MLKEMCLIENT_MAX_ITEMS, &bench->items);
+	case OPT_RATE:
+		return parse_number(ctl, option, value, 1, 10000000, &bench->rate);
+	default:
+		return parse_number(ctl, option, value, 0, 60000000, &bench->idle_us);
+	}
+}
+
 static int
 set_option(struct ctl *ctl, int option, const char *value)
 {
@@ -178,6 +245,7 @@ set_option(struct ctl *ctl, int option, const char *value)
 	    [OPT_KEY] = &ctl->key_path,
 	    [OPT_SECRET_OUT] = &ctl->secret_path,
 	    [OPT_EXPORT] = &ctl->export_path,
+	    [OPT_PLOT] = &ctl->bench.plot_path,
 	};
 
 	if (option < N_OPTIONS && paths[option]) {
@@ -206,8 +274,18 @@ set_option(struct ctl *ctl, int option, const char *value)
 	case OPT_EXCHANGES:
 		return parse_number(ctl, option, value, 1, 1000000, &ctl->exchanges);
 	case OPT_IN_FLIGHT:
+		ctl->bench.custom = true;
 		return parse_number(
 		    ctl, option, value, 1, MLKEMCLIENT_MAX_ITEMS, &ctl->in_flight);
+	case OPT_CONNECTIONS:
+	case OPT_OP:
+	case OPT_ITEMS:
+	case OPT_RATE:
+	case OPT_IDLE:
+	case OPT_DURATION:
+	case OPT_ROUNDS:
+	case OPT_COMPARE:
+		return set_bench_option(ctl, option, value);
 	case OPT_SERVERNAME:
 		ctl->servername = value;
 		return CTL_OK;
@@ -398,6 +476,11 @@ main(int argc, char **argv)
 	    .exchanges = 1000,
 	    .in_flight = 64,
 	    .split_bytes = 600,
+	    .bench = {.connections = 1,
+		.items = 1,
+		.rounds = 5,
+		.duration_ms = 5000,
+		.spin_us = 100},
 	};
 	int status;
 

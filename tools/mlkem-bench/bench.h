@@ -81,7 +81,13 @@ void bench_fini_ops(struct bench *bench);
 /* permutations.c: Keccak permutations of one item of an operation, 0 if not told. */
 double permutations(const char *op, const char *set);
 
-/* peers.c: start the programs of a directory, ask them, end them. */
+/*
+ * peers.c: start the programs of a directory, ask them, end them; or one alone, NULL
+ * after saying why it is none (of bench it takes a backend to check it with).
+ */
+struct peer *peer_open(struct bench *bench, char *path);
+const char *peer_name(const struct peer *peer);
+void peer_close(struct peer *peer);
 int bench_add_peers(struct bench *bench);
 int peer_measure(struct peer *peer, const struct row *row,
     const struct bench_options *options, struct measure *hot, double *cold_ns);

@@ -275,8 +275,8 @@ peer_spawn(struct peer *peer, char *path)
 }
 
 /* End of input is how a peer is told to end; one that doesn't is ended. */
-static void
-peer_free(struct peer *peer)
+void
+peer_close(struct peer *peer)
 {
 	struct pollfd ended = {.fd = peer->from};
 
@@ -309,22 +309,47 @@ peer_add_rows(struct bench *bench, struct peer *peer)
 	return 0;
 }
 
+struct peer *
+peer_open(struct bench *bench, char *path)
+{
+	const char *file = strrchr(path, '/');
+	struct peer *peer = calloc(1, sizeof *peer);
+
+	if (!peer) {
+		tool_fail("no memory");
+		return NULL;
+	}
+	/* A peer that has ended is told by write(). */
+	signal(SIGPIPE, SIG_IGN);
+	file = file ? file + 1 : path;
+	if (strncmp(file, "peer-", strlen("peer-")) == 0)
+		file += strlen("peer-");
+	snprintf(peer->name, sizeof peer->name, "%.31s", file);
+	if (peer_spawn(peer, path) < 0 || peer_greet(peer) < 0 ||
+	    peer_check(bench, peer) < 0) {
+		peer_close(peer);
+		return NULL;
+	}
+	return peer;
+}
+
+const char *
+peer_name(const struct peer *peer)
+{
+	return peer->name;
+}
+
 /* One program of the directory. A peer that fails is told and left out: 0. */
 static int
 add_peer(struct bench *bench, const char *file)
 {
 	char path[4096];
-	struct peer *peer = calloc(1, sizeof *peer);
+	struct peer *peer;
 
-	if (!peer)
-		return tool_fail("no memory");
-	snprintf(peer->name, sizeof peer->name, "%.31s", file + strlen("peer-"));
 	snprintf(path, sizeof path, "%s/%s", bench->options.peer_dir, file);
-	if (peer_spawn(peer, path) < 0 || peer_greet(peer) < 0 ||
-	    peer_check(bench, peer) < 0) {
-		peer_free(peer);
+	peer = peer_open(bench, path);
+	if (!peer)
 		return 0;
-	}
 	if (!bench->options.json)
 		printf("peer %s: %s\n", peer->name, peer->version);
 	peer->next = bench->peers;
@@ -365,8 +390,6 @@ bench_add_peers(struct bench *bench)
 	struct dirent **entries;
 	int n, r = 0;
 
-	/* A peer that has ended is told by write(). */
-	signal(SIGPIPE, SIG_IGN);
 	n = scandir(dir, &entries, is_peer, alphasort);
 	if (n < 0)
 		return tool_fail("%s: %s (tests/bench/peers/build.sh makes the peers)",
@@ -392,7 +415,7 @@ bench_fini_peers(struct bench *bench)
 {
 	for (struct peer *peer = bench->peers, *next; peer; peer = next) {
 		next = peer->next;
-		peer_free(peer);
+		peer_close(peer);
 	}
 	bench->peers = NULL;
 }
