@@ -165,7 +165,8 @@ def command_run(args):
     failed = threading.Event()
 
     def work(test):
-        backend = test["env"].get("MLKEMD_BACKEND", "generic")
+        # What names none leaves it to the CPU, or has nothing to do with one.
+        backend = test["env"].get("MLKEMD_BACKEND", "-")
         suite = args.as_suite or suites_of(test)[0]
         stem = safe(f"{args.label}-{suite}-{test['name']}")
         log, junit = logs / f"{stem}.log", logs / f"{stem}.xml"
