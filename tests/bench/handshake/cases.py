@@ -27,6 +27,7 @@ CASES = [
     Case("hybrid-auto", HYBRID, route="auto"),
     Case("pq-local", PQ, route="local"),
     Case("pq-daemon", PQ, route="daemon"),
+    Case("pq-auto", PQ, route="auto"),
     Case("openssl35-hybrid", HYBRID, root="debian-13"),
     Case("openssl35-pq", PQ, root="debian-13"),
     Case("client-x25519", "X25519", client=True),

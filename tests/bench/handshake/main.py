@@ -21,25 +21,9 @@ import sys
 import tempfile
 
 import cases
+import report
 import servers
 import trouble
-
-# (what, case over case, figure, must, aim); the best of several where there is a "|".
-WANTED = [
-    ("local against OpenSSL 3.5's hybrid", "hybrid-local", "openssl35-hybrid", "cpu_us",
-     0.90, 0.80),
-    ("local against plain X25519", "hybrid-local", "x25519", "cpu_us", 1.05, 0.97),
-    ("daemon against OpenSSL 3.5's hybrid", "hybrid-daemon", "openssl35-hybrid", "cpu_us",
-     1.10, 0.95),
-    ("auto against the better of both", "hybrid-auto", "hybrid-local|hybrid-daemon",
-     "cpu_us", 1.05, 1.02),
-    ("auto against local, p99", "hybrid-auto", "hybrid-local", "p99_us", 1.05, 1.05),
-    ("client: auto against the better of all", "client-hybrid-auto",
-     "client-hybrid-local-avx512|client-hybrid-daemon", "cpu_us", 1.05, 1.02),
-    ("client: leases against plain X25519", "client-hybrid-leases", "client-x25519",
-     "cpu_us", None, None),
-]
-
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -47,14 +31,16 @@ def arguments():
                         help="a release build of the tree")
     parser.add_argument("--load", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="one object a row")
+    parser.add_argument("--markdown", action="store_true",
+                        help="the tables of docs/performance.md")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--count", type=int, default=500, help="handshakes a row a round")
     parser.add_argument("--at-a-time", type=int, default=16, help="connections")
     parser.add_argument("--cases", default="", help="comma list; default all")
     parser.add_argument("--proxies", default="nginx-1,nginx-4,haproxy-1",
                         help="comma list of PROGRAM-WORKERS")
-    parser.add_argument("--warm", type=int, default=6000,
-                        help="handshakes of route auto before the rounds, to learn from")
+    parser.add_argument("--warm", type=int, default=3000,
+                        help="handshakes a worker of route auto makes first, to learn")
     parser.add_argument("--server-cpus", help="of proxies and mlkemd; default all but one")
     parser.add_argument("--client-cpus", help="of client and upstream; default the last")
     parser.add_argument("--trouble", action="store_true",
@@ -205,48 +191,6 @@ def percentiles(us):
     return us[len(us) // 2], us[min(len(us) - 1, len(us) * 99 // 100)]
 
 
-def ratios(rows):
-    """Each wanted ratio for each proxy: medians of the rounds' ratios."""
-    out = []
-    for what, over, under, figure, must, aim in WANTED:
-        for kind, workers in dict.fromkeys((r.kind, r.workers) for r in rows):
-            by_case = {r.case.name: r for r in rows
-                       if (r.kind, r.workers) == (kind, workers) and r.rounds}
-            unders = [by_case[name] for name in under.split("|") if name in by_case]
-            if over not in by_case or len(unders) != len(under.split("|")):
-                continue
-            # The better one is told by the medians: the lesser of two noisy figures
-            # of a round would be less than either.
-            best = min(unders, key=lambda r: statistics.median(
-                x[figure] for x in r.rounds))
-            each = [a[figure] / b[figure]
-                    for a, b in zip(by_case[over].rounds, best.rounds)]
-            out.append({"ratio": what, "proxy": kind, "workers": workers,
-                        "figure": figure, "value": round(statistics.median(each), 3),
-                        "must": must, "aim": aim})
-    return out
-
-
-def print_table(rows, wanted, skipped):
-    print(f"{'case':28} {'proxy':9} {'CPU us':>8} {'quartiles':>15} {'daemon':>7} "
-          f"{'p50 us':>8} {'p99 us':>8} {'fill':>5} {'by daemon':>9} {'failed':>6}")
-    for row in rows:
-        print(f"{row['case']:28} {row['proxy'] + '-' + str(row['workers']):9} "
-              f"{row['cpu_us']:8.1f} {row['cpu_q1_us']:7.1f} {row['cpu_q3_us']:7.1f} "
-              f"{row['daemon_us']:7.1f} {row['p50_us']:8} {row['p99_us']:8} "
-              f"{row['fill']:5.2f} {row['by_daemon'] * 100:8.1f}% {row['failed']:6}")
-        if row["error"]:
-            print(f"  {row['error']}")
-    print()
-    for ratio in wanted:
-        bounds = "" if ratio["must"] is None else \
-            f"  must {ratio['must']}, aim {ratio['aim']}"
-        print(f"{ratio['ratio']:40} {ratio['proxy']}-{ratio['workers']:<3} "
-              f"{ratio['value']:6.3f}{bounds}")
-    for line in skipped:
-        print(f"skipped: {line}")
-
-
 def measure_rows(rig, args):
     names = [name for name in args.cases.split(",") if name]
     unknown = set(names) - {case.name for case in cases.CASES}
@@ -287,14 +231,15 @@ def main():
                 print(json.dumps(result))
             return int(any(result.get("failed") for result in results))
         rows = measure_rows(rig, args)
-        results, wanted = [row.result() for row in rows], ratios(rows)
+        results, wanted = [row.result() for row in rows], report.ratios(rows)
         if args.json:
             for result in results + wanted:
                 print(json.dumps(result))
             for line in rig.skipped:
                 print(json.dumps({"skipped": line}))
         else:
-            print_table(results, wanted, rig.skipped)
+            show = report.print_markdown if args.markdown else report.print_table
+            show(results, wanted, rig.skipped)
         return int(any(result["failed"] for result in results))
     finally:
         if rig:

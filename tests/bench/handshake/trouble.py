@@ -21,29 +21,41 @@ def queue(rig, port, case):
     return done["seconds"] * 1000, done["failed"]
 
 
+def served(rig, port, case):
+    """A queue, and whether the daemon did it: a busy machine trips the breaker too."""
+    before = rig.daemon.stats()["items_encaps_total"]
+    ms, failed = queue(rig, port, case)
+    return ms, failed, rig.daemon.stats()["items_encaps_total"] - before == QUEUED
+
+
 def frozen(rig):
     """nginx with one worker: the time that a frozen mlkemd adds to a queue in all.
 
     A fresh nginx each round, connected to the daemon and with its breaker closed.
     """
     case = case_of("hybrid-daemon")
-    added, usual, failed = [], [], 0
-    for _ in range(ROUNDS):
+    added, usual, failed, spoilt = [], [], 0, 0
+    while len(added) < ROUNDS and spoilt < 10 * ROUNDS:
         proxy, port = rig.start(case, "nginx", 1)
-        queue(rig, port, case)
-        times = [queue(rig, port, case) for _ in range(3)]
-        rig.daemon.process.send_signal(signal.SIGSTOP)
-        stopped = queue(rig, port, case)
-        rig.daemon.process.send_signal(signal.SIGCONT)
+        runs = [served(rig, port, case) for _ in range(3)]
+        failed += sum(n for _, n, _ in runs)
+        if runs[-1][2]:
+            rig.daemon.process.send_signal(signal.SIGSTOP)
+            ms, n = queue(rig, port, case)
+            rig.daemon.process.send_signal(signal.SIGCONT)
+            usual.append(statistics.median(ms for ms, _, _ in runs))
+            added.append(ms - usual[-1])
+            failed += n
+        else:
+            spoilt += 1
         proxy.stop()
-        usual.append(statistics.median(ms for ms, _ in times))
-        added.append(stopped[0] - usual[-1])
-        failed += stopped[1] + sum(n for _, n in times)
+    if not added:
+        return {"skipped": "frozen-daemon: too busy here for a daemon within its deadline"}
     return {"case": "frozen-daemon", "proxy": "nginx", "workers": 1, "queued": QUEUED,
             "usual_ms": round(statistics.median(usual), 1),
             "added_ms": round(statistics.median(added), 1),
             "added_max_ms": round(max(added), 1), "must_ms": 50, "aim_ms": 5,
-            "failed": failed}
+            "rounds": len(added), "failed": failed}
 
 
 def under_load(rig, kind, workers, count):
@@ -76,14 +88,14 @@ def under_load(rig, kind, workers, count):
 
 def growth(rig, kind, workers, route, count):
     """After a tenth of the handshakes, which fill what is kept for good."""
-    case = case_of(f"hybrid-{route}")
+    case = case_of(f"hybrid-{route}" if route else "x25519")
     proxy, port = rig.start(case, kind, workers)
-    warm = rig.load.run(port, "tls", case.group, max(count // 10, 1000), 32, 600)
+    warm = rig.load.run(port, "tls", case.group, max(count // 10, 5000), 32, 600)
     before = proxy.memory()
     done = rig.load.run(port, "tls", case.group, count, 32, 3000)
     after = proxy.memory()
     proxy.stop()
-    return {"case": "growth", "proxy": kind, "workers": workers, "route": route,
+    return {"case": "growth", "proxy": kind, "workers": workers, "over": case.name,
             "handshakes": len(done["us"]), "rss_kib": after[0],
             "growth_kib": after[0] - before[0], "growth_fds": after[1] - before[1],
             "failed": warm["failed"] + done["failed"]}
@@ -92,7 +104,7 @@ def growth(rig, kind, workers, route, count):
 def run(rig, args):
     if args.growth:
         return [growth(rig, kind, 1, route, args.growth)
-                for kind in ("nginx", "haproxy") for route in ("local", "daemon", "auto")
+                for kind in ("nginx", "haproxy") for route in ("", "local", "daemon", "auto")
                 if kind in rig.programs["host"]]
     count = args.count * 40
     return [frozen(rig)] + [under_load(rig, kind, workers, count)
