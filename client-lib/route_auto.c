@@ -14,7 +14,9 @@
 #define OUTLIER_WEIGHT 64u
 /* Two far ones in a row, or one in 64 for long: what p99 would show. */
 #define OUTLIERS_TOO_MANY (3u * 65536 / (2 * OUTLIER_WEIGHT))
-#define BUDGET_MAX        (ROUTE_AUTO_BUDGET_MAX_US * ROUTE_AUTO_TIME)
+#define FLOOR_COST \
+ (ROUTE_AUTO_FLOOR_US * ONE_US + ROUTE_AUTO_FLOOR_US * ONE_US / ROUTE_AUTO_HELD_DIVISOR)
+#define BUDGET_MAX (ROUTE_AUTO_BUDGET_MAX_US * ROUTE_AUTO_TIME)
 
 /* Classes of 1, 2 to 3, 4 to 7 ... 64 items. */
 static unsigned
@@ -179,8 +181,8 @@ settle_local(struct auto_kind *kind, uint64_t local, uint64_t daemon, uint64_t n
 		return;
 	}
 	burst_end(kind, now_us, true,
-	    known && daemon < local * 2 ? ROUTE_AUTO_PERIOD_MAX_US / 4
-					: ROUTE_AUTO_PERIOD_MAX_US);
+	    known && daemon * 2 < local * 3 ? ROUTE_AUTO_PERIOD_MAX_US / 4
+					    : ROUTE_AUTO_PERIOD_MAX_US);
 }
 
 static void
@@ -208,7 +210,7 @@ burst_may_begin(
 	uint32_t share = fault("client-auto-probe-often") ? 8 : ROUTE_AUTO_SHARE;
 
 	if (kind->calls < ROUTE_AUTO_BURST * share || costs->budget <= 0 ||
-	    kind->local.n < ROUTE_AUTO_SAMPLES || local < ROUTE_AUTO_FLOOR_US * ONE_US)
+	    kind->local.n < ROUTE_AUTO_SAMPLES || local < FLOOR_COST)
 		return false;
 	if ((costs->now_us & (kind->period_us - 1)) < ROUTE_AUTO_WINDOW_US)
 		return since_us >= kind->period_us / 2;
