@@ -15,8 +15,9 @@
 
 static struct host host;
 static const struct alg *alg;
-static uint8_t pub[MLKEMCLIENT_MAX_SHARE], priv[MLKEMCLIENT_MAX_PRIVATE_KEY];
-static uint8_t seed[96];
+/* With room for a length that is one too large. */
+static uint8_t pub[MLKEMCLIENT_MAX_SHARE + 1], priv[MLKEMCLIENT_MAX_PRIVATE_KEY + 1];
+static uint8_t seed[96 + 1];
 
 static void
 setup(int i)
@@ -62,7 +63,7 @@ make_pair(bool from_seed)
 		ck_assert_uint_eq(
 		    pkey_bytes(pkey, "priv", priv, sizeof(priv)), alg->expanded);
 	} else {
-		must(RAND_bytes(seed, sizeof(seed)));
+		must(RAND_bytes(seed, 96));
 		pkey = try_import(false, false, true);
 		if (pkey == NULL)
 			host_fail("seed", __LINE__);
@@ -225,7 +226,7 @@ unreduce(uint8_t *ek, int which)
 		ek[last + 1] = (uint8_t)((ek[last + 1] & 0x0f) | 0x10);
 		ek[last + 2] = 0xd0;
 	} else {
-		memset(ek, 0xff, alg->share);
+		memset(ek, 0xff, alg->ek);
 	}
 }
 
