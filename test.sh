@@ -156,6 +156,7 @@ long=()
 build gcc gcc
 run gcc "${plain[@]}" "${long[@]}" --suite unit --suite vectors --suite ct --suite fuzz
 run gcc "${plain[@]}" "${long[@]}" --suite integration
+run gcc "${plain[@]}" "${long[@]}" --suite interop
 
 # Other CPUs and other architectures, by qemu-user.
 if [ "$length" = long ]; then
@@ -194,6 +195,8 @@ run asan --suite unit --suite vectors --suite fuzz --timeout-scale 5 \
 	--env MLKEMD_SANITIZER=address "${plain[@]}" --skip 'accumulated|residue'
 run asan --suite integration --timeout-scale 5 --env MLKEMD_SANITIZER=address "${plain[@]}" \
 	--skip 'wiping|fairness|integration-.*-(generic|avx512)'
+run asan --suite interop --only sanitized --timeout-scale 5 "${long[@]}" \
+	--env MLKEMD_SANITIZER=address "${plain[@]}"
 
 # Races: whatever has threads.
 build tsan clang -Db_sanitize=thread "${sanitizer[@]}"

@@ -208,7 +208,11 @@ class Daemonized(Running):
 
     @property
     def pid(self):
-        return int(self.pid_file.read_text())
+        # A master that is being replaced renames the file, and writes it anew.
+        def read():
+            with contextlib.suppress(FileNotFoundError):
+                return self.pid_file.read_text().strip()
+        return int(wait_for(read, 30, "a pid file"))
 
     def alive(self):
         return exists(self.pid)
@@ -217,7 +221,7 @@ class Daemonized(Running):
         if self.ended:
             return
         self.ended = True
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError):
             pid = self.pid
             os.kill(pid, signal.SIGTERM)
             wait_for(lambda: not exists(pid), 30, "ended")

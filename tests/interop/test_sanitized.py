@@ -30,7 +30,8 @@ def test_aborts_reloads_restarts(proxy, world, daemon):
     env = world.provider_env(daemon.path, **ROUTE)
     more = {"workers": 2} if proxy == "nginx" else {"args": ("-W", "-db")}
     it = start(proxy, world, daemon, env, **more)
-    maps = open(f"/proc/{it.workers()[0]}/maps", encoding="ascii").read()
+    worker = servers.wait_for(it.workers, 60, "a worker")[0]
+    maps = open(f"/proc/{worker}/maps", encoding="ascii").read()
     assert "mlkemd.so" in maps and "asan" in maps, "nothing is looked at"
     with Load(world, it.port, mode=["abort"]) as load:
         for turn in range(6):

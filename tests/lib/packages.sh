@@ -10,11 +10,13 @@ BUILD_PACKAGES=(
 )
 # clang for a second opinion, the sanitizers and libFuzzer; Check and json-c for the unit
 # and vector suites; valgrind follows secrets; Python for the peer that is written from
-# mlkemd.proto alone; mandoc and shellcheck read the documents and scripts.
+# mlkemd.proto alone; mandoc and shellcheck read the documents and scripts. nginx and the
+# like are not installed: proxies.sh fetches them.
 TEST_PACKAGES=(
 	clang libclang-rt-dev llvm check libjson-c-dev
 	protobuf-compiler python3 python3-pytest python3-protobuf
 	util-linux procps binutils valgrind libc6-dbg mandoc shellcheck
+	openssl curl
 )
 # Other CPUs and architectures; whoever lacks them has those tests skipped.
 FOREIGN_PACKAGES=(qemu-user gcc-s390x-linux-gnu gcc-i686-linux-gnu)
