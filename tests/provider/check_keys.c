@@ -199,10 +199,10 @@ START_TEST(parts_of_others)
 
 	setup(_i);
 	EVP_PKEY_free(make_pair(false));
-	memcpy(other_pub, pub, sizeof(pub));
+	memcpy(other_pub, pub, alg->share);
 	own = make_pair(true);
 	/* Seed and public key of another pair. */
-	memcpy(pub, other_pub, sizeof(pub));
+	memcpy(pub, other_pub, alg->share);
 	refuse(true, false, true, "is not that of the private key");
 	/* Expanded key and seed of another pair; expanded and another public key. */
 	refuse(false, true, true, "is not that of the expanded private key");
