@@ -54,9 +54,12 @@ ctl_ping(struct ctl *ctl)
 {
 	struct mlkemclient_info info = {0};
 	struct mlkemclient *client = NULL;
-	uint64_t *times = calloc(ctl->count, sizeof(*times));
+	uint64_t *times;
 	int status, error = 0;
 
+	if (!ctl->count)
+		ctl->count = 1;
+	times = calloc(ctl->count, sizeof(*times));
 	if (!times)
 		return ctl_fail(ctl, CTL_FAILED, "out of memory");
 	status = ctl_client_new(ctl, true, &client);

@@ -51,7 +51,9 @@ struct ctl {
 	uint32_t n_settings;
 	struct ctl_bench bench;
 	bool json, local, require;
-	uint32_t timeout_ms, count, exchanges, in_flight, split_bytes;
+	uint32_t timeout_ms, interval_ms;
+	uint32_t count; /* 0: not given */
+	uint32_t exchanges, in_flight, split_bytes;
 };
 
 int ctl_ping(struct ctl *ctl);
@@ -66,6 +68,8 @@ int ctl_drain(struct ctl *ctl);
 int ctl_resume(struct ctl *ctl);
 int ctl_demo(struct ctl *ctl);
 int ctl_bench(struct ctl *ctl);
+int ctl_top(struct ctl *ctl);
+int ctl_doctor(struct ctl *ctl);
 int ctl_tls(struct ctl *ctl);
 int ctl_openssl_conf(struct ctl *ctl);
 

@@ -31,6 +31,8 @@ static const char help_all[] =
     "  reload     read the configuration again\n"
     "  drain      take no new operations; resume ends that\n"
     "  resume     serve again\n"
+    "  top        what it does now, every second\n"
+    "  doctor     what keeps it from being reachable, safe or fast, and what to type\n"
     "\n"
     "everywhere\n"
     "  --json                one object a line on standard output\n"
@@ -184,6 +186,29 @@ static const char help_drain[] =
     "\n"
     "  $ sudo mlkemctl drain && sleep 60 && sudo systemctl restart mlkemd\n";
 
+static const char help_top[] =
+    "mlkemctl top: what the daemon does now\n"
+    "\n"
+    "  --interval-ms N  between two looks (1000)\n"
+    "  --count N        so many looks, then ends; without it until Ctrl-C\n"
+    "  --control-socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ sudo mlkemctl top\n"
+    "  $ sudo mlkemctl top --json --count 1 --interval-ms 10000\n";
+
+static const char help_doctor[] =
+    "mlkemctl doctor: what keeps mlkemd from being reachable, safe or fast here\n"
+    "\n"
+    "Looks at daemon, socket, processor, secret memory, pool, limits, the users of the\n"
+    "proxies that are installed, and the provider, and says what to type. It changes\n"
+    "nothing. Run it as root: only root can try the users.\n"
+    "\n"
+    "  --socket PATH, --control-socket PATH, --timeout-ms N, --json\n"
+    "\n"
+    "  $ sudo mlkemctl doctor\n"
+    "\n"
+    "Exit status 1 if something does not work; what could be better is no failure.\n";
+
 static const char help_bench[] =
     "mlkemctl bench [ALGORITHM]: a load on the daemon, and what it costs\n"
     "\n"
@@ -282,6 +307,8 @@ ctl_help(const char *command)
 	    {"drain", help_drain},
 	    {"resume", help_drain},
 	    {"bench", help_bench},
+	    {"top", help_top},
+	    {"doctor", help_doctor},
 	    {"demo", help_demo},
 	    {"tls", help_tls},
 	    {"openssl-conf", help_openssl_conf},

@@ -43,6 +43,7 @@ enum {
 	OPT_ROUNDS,
 	OPT_COMPARE,
 	OPT_PLOT,
+	OPT_INTERVAL,
 	N_OPTIONS,
 	/* Taken everywhere. */
 	OPT_JSON,
@@ -95,6 +96,8 @@ static const struct command {
 	    BIT(OPT_IDLE) | BIT(OPT_DURATION) | BIT(OPT_ROUNDS) | BIT(OPT_COMPARE) |
 	    BIT(OPT_PLOT),
 	WORD_ALGORITHM, 0},
+    {"top", ctl_top, CONTROL | BIT(OPT_COUNT) | BIT(OPT_INTERVAL), WORD_NONE, 0},
+    {"doctor", ctl_doctor, DAEMON | BIT(OPT_CONTROL), WORD_NONE, 0},
     {"tls", ctl_tls,
 	BIT(OPT_TIMEOUT) | BIT(OPT_SERVERNAME) | BIT(OPT_GROUPS) | BIT(OPT_SPLIT) |
 	    BIT(OPT_REQUIRE),
@@ -135,6 +138,7 @@ static const struct option long_options[] = {
     {"rounds", required_argument, NULL, OPT_ROUNDS},
     {"compare-local", no_argument, NULL, OPT_COMPARE},
     {"plot", required_argument, NULL, OPT_PLOT},
+    {"interval-ms", required_argument, NULL, OPT_INTERVAL},
     {"json", no_argument, NULL, OPT_JSON},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -271,6 +275,8 @@ set_option(struct ctl *ctl, int option, const char *value)
 		return parse_number(ctl, option, value, 1, 3600000, &ctl->timeout_ms);
 	case OPT_COUNT:
 		return parse_number(ctl, option, value, 1, 1000000, &ctl->count);
+	case OPT_INTERVAL:
+		return parse_number(ctl, option, value, 10, 3600000, &ctl->interval_ms);
 	case OPT_EXCHANGES:
 		return parse_number(ctl, option, value, 1, 1000000, &ctl->exchanges);
 	case OPT_IN_FLIGHT:
@@ -472,7 +478,7 @@ main(int argc, char **argv)
 	    .control_path = CTL_DEFAULT_CONTROL,
 	    .alg = MLKEMCLIENT_X25519MLKEM768,
 	    .timeout_ms = 1000,
-	    .count = 1,
+	    .interval_ms = 1000,
 	    .exchanges = 1000,
 	    .in_flight = 64,
 	    .split_bytes = 600,
