@@ -14,6 +14,7 @@ BUILD_PACKAGES=(
 # like are not installed: proxies.sh fetches them.
 TEST_PACKAGES=(
 	clang libclang-rt-dev llvm check libjson-c-dev
+	clang-19 libclang-rt-19-dev # MemorySanitizer: valgrind has no AVX-512
 	protobuf-compiler python3 python3-pytest python3-protobuf
 	util-linux procps binutils valgrind libc6-dbg mandoc shellcheck
 	openssl curl
