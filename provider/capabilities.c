@@ -50,8 +50,8 @@ provider_get_capabilities(
 	if (strcasecmp(capability, "TLS-GROUP") != 0)
 		return 0;
 	/*
-	 * Where libssl has these groups of its own, two of a kind would be there. None is
-	 * a good answer: an SSL_CTX of OpenSSL 3.5 can't be made if this fails.
+	 * Where libssl has these groups of its own, two of a kind would be there. None
+	 * is a good answer: an SSL_CTX of OpenSSL 3.5 can't be made if this fails.
 	 */
 	for (int i = 0; i < N_ALGS && provider->offers_groups; i++)
 		if (!group_tell(&algs[order[i]], tell, arg))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h: the keys of the provider's section in openssl.cnf. Pure: the caller says how
- * a key's text is found.
+ * config.h: the keys of the provider's section in openssl.cnf. Pure: the caller says
+ * how a key's text is found.
  */
 #ifndef MLKEMD_PROVIDER_CONFIG_H
 #define MLKEMD_PROVIDER_CONFIG_H
@@ -31,8 +31,8 @@ struct config {
 typedef const char *config_find(void *arg, const char *key);
 
 /*
- * Fills config, with the default where a key is absent. Returns 0, or -1 with a sentence
- * in error that names the key, its value, and what is allowed.
+ * Fills config, with the default where a key is absent. Returns 0, or -1 with a
+ * sentence in error that names the key, its value, and what is allowed.
  */
 __attribute__((warn_unused_result)) int config_read(struct config *config,
     config_find *find, void *arg, char *error, size_t error_size);

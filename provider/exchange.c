@@ -8,8 +8,9 @@
 #include "report.h"
 
 /*
- * A decapsulation with a key that lives in the daemon has no other place to go: it waits
- * longer than an operation that can fall back, and no longer than a handshake bears.
+ * A decapsulation with a key that lives in the daemon has no other place to go: it
+ * waits longer than an operation that can fall back, and no longer than a handshake
+ * bears.
  */
 #define NO_OTHER_PLACE_US 500000u
 

@@ -85,7 +85,7 @@ kem_is_begun(const struct kem_ctx *ctx, int op)
 	return 0;
 }
 
-/* Without a length there is no knowing how much may be written: that is an error too. */
+/* Without a length nobody knows how much may be written: that is an error too. */
 static int
 kem_has_room(const struct kem_ctx *ctx, const char *what, const void *p, size_t *lenp,
     size_t need)

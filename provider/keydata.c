@@ -126,8 +126,8 @@ private_set(
 }
 
 /*
- * What two forms of one key have in common is z and the X25519 half: they stand in both.
- * That the rest agrees is shown by using them.
+ * What two forms of one key have in common is z and the X25519 half: they stand in
+ * both. That the rest agrees is shown by using them.
  */
 static int
 forms_agree(const struct keydata *key)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keydata.h: the key object behind an EVP_PKEY. Empty, public, or with a private part of one
- * of two kinds: a one-time key of libmlkemclient (made for a TLS group), or bytes that
- * live here, in OpenSSL's secure heap if the program has one. Once it has a part it
- * does not change, so that threads may share it.
+ * keydata.h: the key object behind an EVP_PKEY. Empty, public, or with a private part
+ * of one of two kinds: a one-time key of libmlkemclient (made for a TLS group), or
+ * bytes that live here, in OpenSSL's secure heap if the program has one. Once it has a
+ * part it does not change, so that threads may share it.
  */
 #ifndef MLKEMD_PROVIDER_KEYDATA_H
 #define MLKEMD_PROVIDER_KEYDATA_H
@@ -34,8 +34,8 @@ const uint8_t *keydata_private(const struct keydata *key, size_t *lenp);
 
 /*
  * Each returns 1, or 0 with an error raised and the key as it was.
- * keydata_set_share() checks length and modulus (FIPS 203 7.2). keydata_set_private() takes
- * expanded or seed or both (NULL: not given) and, if given, the share that has to
+ * keydata_set_share() checks length and modulus (FIPS 203 7.2). keydata_set_private()
+ * takes expanded or seed or both (NULL: not given) and, if given, the share that has to
  * belong to them; all of it is checked (7.1, 7.3).
  */
 int keydata_set_share(struct keydata *key, const uint8_t *share, size_t share_len);

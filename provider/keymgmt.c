@@ -102,7 +102,9 @@ keymgmt_dup(const void *keydata, int selection)
 {
 	const struct keydata *key = keydata;
 
-	/* Without a part of the pair: what OpenSSL calls parameters. The type is all. */
+	/*
+	 * Without a part of the pair: what OpenSSL calls parameters. The type is all.
+	 */
 	if ((selection & OSSL_KEYMGMT_SELECT_KEYPAIR) == 0)
 		return keydata_new(key->provider, key->alg);
 	return keydata_copy(key, (selection & OSSL_KEYMGMT_SELECT_PRIVATE_KEY) != 0 &&
@@ -115,7 +117,7 @@ keymgmt_load(const void *reference, size_t reference_sz)
 {
 	struct keydata *key, **from;
 
-	if (reference == NULL || reference_sz != sizeof(key))
+	if (reference == NULL || reference_sz != sizeof(void *))
 		return NULL;
 	from = (struct keydata **)reference;
 	key = *from;
@@ -209,7 +211,7 @@ keymgmt_set_params(void *keydata, const OSSL_PARAM params[])
 	return keydata_set_share(key, p->data, p->data_size);
 }
 
-/* The core does not say for which algorithm it calls: each has two functions of its own. */
+/* The core does not say for which algorithm it calls: each has two of its own. */
 static OSSL_FUNC_keymgmt_new_fn new_mlkem512, new_mlkem768, new_mlkem1024, new_hybrid;
 static OSSL_FUNC_keymgmt_gen_init_fn gen_init_mlkem512, gen_init_mlkem768,
     gen_init_mlkem1024, gen_init_hybrid;

@@ -2,7 +2,7 @@
 /* What OpenSSL loads: provider-base(7). */
 #include "provider.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -166,10 +166,13 @@ static bool
 core_has_own_groups(struct core *core)
 {
 	const char *version = core_find(core, OSSL_PROV_PARAM_CORE_VERSION);
-	unsigned major, minor;
+	unsigned long major, minor;
+	char *end;
 
-	if (version == NULL || sscanf(version, "%u.%u", &major, &minor) != 2)
+	if (version == NULL)
 		return false;
+	major = strtoul(version, &end, 10);
+	minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
 	return major > OWN_GROUPS_MAJOR ||
 	       (major == OWN_GROUPS_MAJOR && minor >= OWN_GROUPS_MINOR);
 }
@@ -189,8 +192,8 @@ algorithms_fill(struct provider *provider)
 }
 
 /*
- * Reads the configuration and nothing more: no connection, no fetch, no randomness. Some
- * of OpenSSL's locks are held while this runs.
+ * Reads the configuration and nothing more: no connection, no fetch, no randomness.
+ * Some of OpenSSL's locks are held while this runs.
  */
 static int
 provider_begin(struct provider *provider, struct core *core)
@@ -202,7 +205,9 @@ provider_begin(struct provider *provider, struct core *core)
 	algorithms_fill(provider);
 	if (config_read(&provider->config, core_find, core, mistake, sizeof(mistake)) !=
 	    0) {
-		/* Our own reasons are not known to OpenSSL before this has succeeded. */
+		/*
+		 * Our own reasons are not known to OpenSSL before this has succeeded.
+		 */
 		raise_error(provider,
 		    ERR_PACK(ERR_LIB_PROV, 0, PROV_R_INVALID_CONFIG_DATA),
 		    "mlkemd: in its section of openssl.cnf, %s", mistake);

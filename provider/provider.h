@@ -2,8 +2,8 @@
 /*
  * provider.h: what the files of provider/ share. The way of an operation:
  *   libssl, EVP -> keymgmt.c, keygen.c, kem.c -> exchange.c -> libmlkemclient
- * One struct provider for each time that OpenSSL loads the module into a library context;
- * it is constant after OSSL_provider_init(), but for exchange. Any thread.
+ * One struct provider for each time that OpenSSL loads the module into a library
+ * context; it is constant after OSSL_provider_init(), but for exchange. Any thread.
  */
 #ifndef MLKEMD_PROVIDER_PROVIDER_H
 #define MLKEMD_PROVIDER_PROVIDER_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every operation on a stack of 32 KiB, as OpenSSL's ASYNC gives its fibres, but with a
- * guard page below: what would silently overwrite the heap there ends the test here. With
- * the daemon, without it, on error paths, and when something is logged. How deep it
- * went is printed.
+ * guard page below: what would silently overwrite the heap there ends the test here.
+ * With the daemon, without it, on error paths, and when something is logged. How deep
+ * it went is printed.
  */
 #include <check.h>
 #include <dlfcn.h>

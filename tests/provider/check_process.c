@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and threads: forks before and after the first operation, threads that share a
- * provider, and threads that come and go, one a connection.
+ * Processes and threads: forks before and after the first operation, threads that share
+ * a provider, and threads that come and go, one a connection.
  */
 #include <check.h>
 #include <dirent.h>

@@ -217,8 +217,8 @@ spoil(uint8_t *data, size_t len, int how)
 }
 
 /*
- * RFC 10024 4.2: each is answered by illegal_parameter, and the server lives on. An empty
- * one is no share at all (RFC 9846 4.3.8): libssl refuses it by itself.
+ * RFC 10024 4.2: each is answered by illegal_parameter, and the server lives on. An
+ * empty one is no share at all (RFC 9846 4.3.8): libssl refuses it by itself.
  */
 static int
 alert_for(int how)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Known answers through EVP: keys come in by seed or expanded, shares go out, ciphertexts
- * of others are opened. Encapsulation draws its own randomness, so what is left of its
- * cases is which shares it refuses.
+ * Known answers through EVP: keys come in by seed or expanded, shares go out,
+ * ciphertexts of others are opened. Encapsulation draws its own randomness, so what is
+ * left of its cases is which shares it refuses.
  */
 #include <check.h>
 #include <stdio.h>
@@ -36,7 +36,9 @@ import_private(const struct alg *alg, struct bytes seed, struct bytes dk)
 	return pkey_try_import(&host, alg, &parts, EVP_PKEY_KEYPAIR);
 }
 
-/* Decapsulates; an empty text for "refused", whether at the key or at the ciphertext. */
+/*
+ * Decapsulates; an empty text for "refused", whether at the key or at the ciphertext.
+ */
 static struct bytes
 open_with(const struct alg *alg, EVP_PKEY *pkey, struct bytes ct)
 {

@@ -27,9 +27,10 @@ struct host {
 
 /*
  * settings: the lines of mlkemd's section, each with its newline. Its algorithms are
- * preferred by default_properties, so that OpenSSL 3.5 takes them for TLS too. host_try()
- * loads it by its name, which is the one way on which OpenSSL does not swallow the
- * errors, and returns whether it was loaded; the errors are left in the queue.
+ * preferred by default_properties, so that OpenSSL 3.5 takes them for TLS too.
+ * host_try() loads it by its name, which is the one way on which OpenSSL does not
+ * swallow the errors, and returns whether it was loaded; the errors are left in the
+ * queue.
  */
 void host_open(struct host *host, const char *settings);
 bool host_try(struct host *host, const char *settings);
@@ -72,7 +73,9 @@ int pkey_try_decaps(const struct host *host, const struct alg *alg, EVP_PKEY *pk
     const uint8_t *ct, uint8_t *secret);
 size_t pkey_bytes(EVP_PKEY *pkey, const char *name, uint8_t *buf, size_t size);
 
-/* Encapsulates to one and decapsulates with the other: whether the secrets are equal. */
+/*
+ * Encapsulates to one and decapsulates with the other: whether the secrets are equal.
+ */
 bool pkeys_agree(
     const struct host *host, const struct alg *alg, EVP_PKEY *to, EVP_PKEY *with);
 

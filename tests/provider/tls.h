@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tls.h: a client and a server of libssl in one process, with every byte between them in
- * the test's hands: it can be cut, changed, and read.
+ * tls.h: a client and a server of libssl in one process, with every byte between them
+ * in the test's hands: it can be cut, changed, and read.
  */
 #ifndef TESTS_PROVIDER_TLS_H
 #define TESTS_PROVIDER_TLS_H
@@ -23,8 +23,8 @@ struct wire {
 };
 
 /*
- * Changes a key share on its way: data is the share, with room for HELLO_MAX; returns its
- * new length.
+ * Changes a key share on its way: data is the share, with room for HELLO_MAX; returns
+ * its new length.
  */
 typedef size_t tamper_share(uint8_t *data, size_t len, int how);
 
@@ -46,8 +46,9 @@ void tls_open(struct tls *tls, const struct host *client, const char *client_gro
 void tls_close(struct tls *tls);
 
 /*
- * A new connection, which resumes tls->session if that is set. Returns whether both sides
- * finished it and a few bytes went each way; a ticket that came is then the session.
+ * A new connection, which resumes tls->session if that is set. Returns whether both
+ * sides finished it and a few bytes went each way; a ticket that came is then the
+ * session.
  */
 bool tls_connect(struct tls *tls);
 
