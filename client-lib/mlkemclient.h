@@ -2,14 +2,19 @@
 /*
  * mlkemclient.h: key exchange through mlkemd, or by the same code in this process.
  *
- * A struct mlkemclient is one caller's way to the daemon. It starts no thread, sets no
+ * A struct mlkemclient is a process's way to the daemon. It starts no thread, sets no
  * signal handler, registers no atexit, prints nothing, raises no SIGPIPE and keeps no
- * global. Use one per thread (or lock it yourself): calls on one handle must not
- * overlap. It connects at the first call that needs it, again after the daemon was
- * restarted, and again in a child after fork().
+ * global but each thread's last message. It connects at the first call that needs it and
+ * again after the daemon was restarted.
+ *
+ * Calls of several threads on one handle may overlap: they share one connection, and
+ * work in this process at the same time. A key is used by one thread at a time, and
+ * mlkemclient_free() by the last. A child after fork() has a handle that has done nothing
+ * yet, whatever other threads were doing at that moment: its own connection, counts and
+ * leases. Calls use at most 24 KiB of stack, so that they may be made on a fibre.
  *
  * All calls are synchronous and end within their deadline, which runs from the start of
- * the call, connecting included. Buffers are the caller's; sizes are in bytes and
+ * the call, connecting included; what falls back is done even if that takes longer. Buffers are the caller's; sizes are in bytes and
  * exact. On an error every output is all zero. Secrets that you no longer need are
  * yours to wipe: mlkemclient_wipe().
  *
@@ -23,9 +28,10 @@
  * require. One that drains or refused us is left alone for a second
  * (MLKEMCLIENT_E_DRAINING, MLKEMCLIENT_E_DENIED ... if require).
  *
- * Memory that holds secrets is locked as far as RLIMIT_MEMLOCK allows (about 64 KiB for
- * the connection, 600 KiB once a batch was used, 130 KiB for local work, 50 KiB for 16
- * local keys), kept out of core dumps, and empty in a child.
+ * Memory that holds secrets is locked as far as RLIMIT_MEMLOCK allows (32 KiB for the
+ * handle, 64 KiB for the connection, 600 KiB once a batch or leases were used, 130 KiB
+ * for each thread that works here at the same time, up to 16, and 50 KiB for 16 local
+ * keys), kept out of core dumps, and empty in a child.
  */
 #ifndef MLKEMCLIENT_H
 #define MLKEMCLIENT_H
@@ -195,8 +201,8 @@ int mlkemclient_decaps(struct mlkemclient *client, struct mlkemclient_key *key,
     size_t secret_len);
 
 /*
- * Frees a key; a live one in the daemon is released, which takes a round trip (none if
- * the key was used). client is the handle that made it. NULL is fine.
+ * Frees a key; a live one in the daemon is released, by a message whose answer nobody
+ * waits for. client is the handle that made it. NULL is fine.
  */
 void mlkemclient_key_free(struct mlkemclient *client, struct mlkemclient_key *key);
 
