@@ -253,13 +253,16 @@ http_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct metrics_http *http = arg;
 	struct timeval tv = {.tv_sec = GENERATION_MS / 1000};
+	int r = 0;
 
 	if (fault("metrics-http-drips"))
 		return;
 	generation_free(&http->before);
-	if (http->now.n_accepted && http_rotate(http))
+	if (http->now.n_accepted)
+		r = http_rotate(http);
+	if (r)
 		log_event_limited(
-		    LOG_WARNING, "accept-paused", "metrics: %s", strerror(ENOMEM));
+		    LOG_WARNING, "accept-paused", "metrics: %s", strerror(-r));
 	if (http->before.evhttp || http->now.n_accepted)
 		evtimer_add(&http->tick_event, &tv);
 }

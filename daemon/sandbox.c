@@ -112,6 +112,7 @@ add_conditions(scmp_filter_ctx filter)
 	    {"fcntl", 1, INT_MASK, F_SETFD},
 	    {"fcntl", 1, INT_MASK, F_GETFL},
 	    {"fcntl", 1, INT_MASK, F_SETFL},
+	    {"fcntl", 1, INT_MASK, F_DUPFD_CLOEXEC},
 	    {"fcntl64", 1, INT_MASK, F_GETFL},
 	    {"fcntl64", 1, INT_MASK, F_SETFL},
 	    {"ioctl", 1, INT_MASK, FIONREAD},

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "kem/fault.h"
 #include "keypool.h"
 #include "keytable.h"
 #include "log.h"
@@ -62,7 +63,11 @@ static void
 shard_selftest(struct shard *shard)
 {
 	const char *step = NULL;
-	int r = kem_selftest(shard->common->kem, shard->scratch, &step);
+	int r;
+
+	while (fault("shard-stall"))
+		pause();
+	r = kem_selftest(shard->common->kem, shard->scratch, &step);
 
 	atomic_store(&shard->selftest_step, r ? step : NULL);
 	if (r)

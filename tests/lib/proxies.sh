@@ -31,6 +31,7 @@ triplet=$(uname -m)-linux-gnu
 package_of() {
 	case $1 in
 	ab) echo apache2-utils ;;
+	promtool) echo prometheus ;;
 	*) echo "$1" ;;
 	esac
 }
