@@ -94,11 +94,13 @@ mlkemclient_share_of(struct mlkemclient *client, enum mlkemclient_alg alg,
 		return MLKEMCLIENT_E_INVALID;
 	err = job_begin(client, &job, JOB_KEYGEN, alg, 1);
 	if (err == 0 &&
-	    (share == NULL || share_len != kem_alg_info(job.alg)->share_bytes))
-		err = client_fail(client, MLKEMCLIENT_E_INVALID,
+	    (share == NULL || share_len != kem_alg_info(job.alg)->share_bytes)) {
+		err = MLKEMCLIENT_E_INVALID;
+		client_fail(client, err,
 		    "the buffer for the share has %zu bytes; it takes %u",
 		    share != NULL ? share_len : 0,
 		    (unsigned)kem_alg_info(job.alg)->share_bytes);
+	}
 	if (err == 0) {
 		job.one.private_key = private_key;
 		job.one.private_key_len = private_key_len;

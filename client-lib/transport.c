@@ -40,7 +40,7 @@ time_left(const struct mlkemclient *client, uint64_t deadline_us)
 void
 server_user_find(struct mlkemclient *client)
 {
-	struct passwd pw, *found = NULL;
+	struct passwd pw = {0}, *found = NULL;
 	char buf[1024];
 	FILE *file = fopen(PASSWD_FILE, "re");
 
