@@ -153,14 +153,30 @@ def test_no_socket():
 @pytest.mark.parametrize("fault", ["kem-early-compare"])
 def test_planted(fault):
     """A comparison that stops at the first difference is seen in decapsulation
-    by every backend; the same run without it is its control."""
+    by every backend; the same run without it is its control. A busy machine gets more
+    measurements, and more than one chance."""
     tests = ["decaps_valid_vs_invalid_ctxt", "decaps_ctxt_off_by_one",
              "decaps_valid_vs_invalid_dk"]
-    args = ["--measurements", 2000, "--backend", "all"]
-    rows = objects(*args, *tests, env={"MLKEMD_FAULT": fault}, status=LEAK)
-    assert [row["verdict"] for row in rows] == ["leak"] * len(rows), rows
-    rows = objects(*args, *tests, "--seed", rows[0]["seed"], status=NO_EVIDENCE)
-    assert "leak" not in [row["verdict"] for row in rows[1:]], rows
+
+    def leaks(n, env):
+        rows = objects("--measurements", n, "--time", 30, "--backend", "all", *tests,
+                       env=env, status=(NO_EVIDENCE, LEAK, NOT_RUN))
+        return {(row["backend"], row["test"]) for row in rows[1:] if row["verdict"] == "leak"}
+
+    wanted = {(name, test) for name in backends() for test in tests}
+    seen = set()
+    for n in (2000, 4000, 8000, 16000):
+        seen |= leaks(n, {"MLKEMD_FAULT": fault})
+        if seen == wanted:
+            break
+    assert seen == wanted
+    # Chance takes other tests each time.
+    suspects = wanted
+    for n in (2000, 4000, 8000):
+        suspects = suspects & leaks(n, None)
+        if not suspects:
+            break
+    assert not suspects
 
 
 @pytest.mark.parametrize("args", [
