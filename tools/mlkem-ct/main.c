@@ -14,7 +14,8 @@
 
 enum { EXIT_NO_EVIDENCE, EXIT_LEAK, EXIT_USAGE, EXIT_NOT_RUN };
 
-#define CASES_MAX 256
+#define CASES_MAX     256
+#define CONTROL_TRIES 3
 
 static const char help[] =
     "mlkem-ct: does the time of this build, on this CPU, tell its secrets?\n"
@@ -311,9 +312,14 @@ run_cases(struct leak_case *cases, unsigned n, const struct leak_options *option
 {
 	unsigned n_seen = 0, n_run = 0;
 
-	/* A clock that misses this one says nothing of the others. */
-	if (run_case(&cases[0], options) < 0)
-		return EXIT_NOT_RUN;
+	/* A clock that misses this one says nothing of the others; a busy moment passes. */
+	for (unsigned i = 0; i < CONTROL_TRIES && !leak_stop; i++) {
+		cases[0].stats.n = 0;
+		if (run_case(&cases[0], options) < 0)
+			return EXIT_NOT_RUN;
+		if (cases[0].verdict == LEAK_SEEN)
+			break;
+	}
 	if (cases[0].verdict != LEAK_SEEN && !leak_stop) {
 		tool_fail("the comparison that leaks was not seen: this clock can't "
 			  "tell, or the machine is too busy");
