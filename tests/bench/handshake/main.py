@@ -226,10 +226,11 @@ def main():
     try:
         rig = Rig(args, directory)
         if args.trouble or args.growth:
-            results = trouble.run(rig, args)
-            for result in results:
-                print(json.dumps(result))
-            return int(any(result.get("failed") for result in results))
+            failed = 0
+            for result in trouble.run(rig, args):
+                print(json.dumps(result), flush=True)
+                failed += result.get("failed", 0)
+            return int(failed > 0)
         rows = measure_rows(rig, args)
         results, wanted = [row.result() for row in rows], report.ratios(rows)
         if args.json:
