@@ -117,11 +117,17 @@ security() {
 }
 
 scraped() {
+	local n
 	set -e
 	[ "$(figure mlkemd_sandboxed)" = 1 ]
 	[ "$(figure mlkemd_selftest_success)" = 1 ]
 	[ "$(curl -sS -m 10 http://127.0.0.1:9768/healthz)" = ok ]
 	soon ready
+	# More than the connections that it has at a time.
+	for ((n = 0; n < 50; n++)); do
+		[ "$(figure mlkemd_selftest_success)" = 1 ]
+	done
+	! logged accept-paused
 }
 ready() { [ "$(curl -sS -m 10 http://127.0.0.1:9768/readyz)" = ok ]; }
 
