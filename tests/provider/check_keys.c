@@ -9,6 +9,8 @@
 #include <openssl/rand.h>
 
 #include "pair.h"
+#include "provider/keydata.h"
+#include "provider/provider.h"
 
 START_TEST(import_forms)
 {
@@ -199,6 +201,50 @@ START_TEST(validate)
 }
 END_TEST
 
+/* Keys that live long lie in OpenSSL's secure heap, if the program has one. */
+START_TEST(secure_heap)
+{
+	EVP_PKEY *own[2];
+	size_t before;
+
+	ck_assert(CRYPTO_secure_malloc_initialized() ||
+		  CRYPTO_secure_malloc_init(1 << 16, 32) == 1);
+	pair_setup(_i);
+	EVP_PKEY_free(make_pair(false)); /* the generator's state lies there too */
+	before = CRYPTO_secure_used();
+	own[0] = make_pair(false);
+	ck_assert_uint_ge(CRYPTO_secure_used(), before + alg->expanded);
+	own[1] = make_pair(true);
+	ck_assert_uint_ge(CRYPTO_secure_used(), before + alg->expanded + alg->seed);
+	EVP_PKEY_free(own[0]);
+	EVP_PKEY_free(own[1]);
+	ck_assert_uint_eq(CRYPTO_secure_used(), before);
+	pair_teardown();
+}
+END_TEST
+
+/* A reference, as a decoder hands it on: the key changes hands, once. */
+START_TEST(reference)
+{
+	const OSSL_DISPATCH *f = keymgmt_functions[_i];
+	OSSL_FUNC_keymgmt_load_fn *load = NULL;
+	struct provider provider = {0};
+	struct keydata *key = keydata_new(&provider, &algs[_i]), *made = key;
+
+	for (; f->function_id != 0; f++)
+		if (f->function_id == OSSL_FUNC_KEYMGMT_LOAD)
+			load = OSSL_FUNC_keymgmt_load(f);
+	ck_assert_ptr_nonnull(load);
+	ck_assert_ptr_null(load(&key, sizeof(key) - 1));
+	ck_assert_ptr_null(load(NULL, sizeof(key)));
+	ck_assert_ptr_eq(key, made);
+	ck_assert_ptr_eq(load(&key, sizeof(key)), made);
+	ck_assert_ptr_null(key);
+	ck_assert_ptr_null(load(&key, sizeof(key)));
+	keydata_free(made);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -211,6 +257,8 @@ main(void)
 	tcase_add_loop_test(tcase, dup, 0, N_ALGS);
 	tcase_add_loop_test(tcase, export, 0, N_ALGS);
 	tcase_add_loop_test(tcase, validate, 0, N_ALGS);
+	tcase_add_loop_test(tcase, secure_heap, 0, N_ALGS);
+	tcase_add_loop_test(tcase, reference, 0, N_ALGS);
 	suite_add_tcase(suite, tcase);
 	return host_main(suite);
 }
