@@ -122,6 +122,43 @@ START_TEST(key_dies_with_the_daemon)
 }
 END_TEST
 
+/*
+ * Keys that were made before they were asked for: used one by one, lost with the
+ * daemon.
+ */
+START_TEST(leases)
+{
+	uint8_t ct[MLKEMCLIENT_MAX_CIPHERTEXT], secret[MLKEMCLIENT_MAX_SECRET];
+	EVP_PKEY *pkey;
+
+	open_with_deadline("deadline = 10s\nleases = 8\n");
+	for (int i = 0; i < 40; i++) {
+		pkey = pkey_generate(&host, alg, true);
+		ck_assert(pkeys_agree(&host, alg, pkey, pkey));
+		EVP_PKEY_free(pkey);
+	}
+	ck_assert_uint_ge(host_count(&host, "by-lease"), 20);
+	ck_assert_uint_eq(host_count(&host, "by-local"), 0);
+	pkey = pkey_generate(&host, alg, true);
+	must(pkey_try_encaps(&host, alg, pkey, ct, secret));
+	daemon_kill(&server);
+	ck_assert_int_eq(pkey_try_decaps(&host, alg, pkey, ct, secret), 0);
+	ck_assert(bytes_are(secret, alg->secret, 0));
+	ERR_clear_error();
+	EVP_PKEY_free(pkey);
+	/* What is left in the rack is worth nothing now and is not given out. */
+	for (int i = 0; i < 20; i++) {
+		pkey = pkey_generate(&host, alg, true);
+		ck_assert_msg(pkeys_agree(&host, alg, pkey, pkey), "%s", host_errors());
+		EVP_PKEY_free(pkey);
+	}
+	unlink(server.path);
+	daemon_run(&server);
+	host_close(&host);
+	daemon_stop(&server);
+}
+END_TEST
+
 /* With require the same is an error, and the output stays without a secret. */
 START_TEST(require)
 {
@@ -314,6 +351,7 @@ main(void)
 	tcase_add_test(tcase, frozen);
 	tcase_add_test(tcase, killed_and_back);
 	tcase_add_test(tcase, key_dies_with_the_daemon);
+	tcase_add_test(tcase, leases);
 	tcase_add_test(tcase, require);
 	tcase_add_test(tcase, no_descriptors);
 	if (host_has_hooks()) {

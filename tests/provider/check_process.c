@@ -26,14 +26,20 @@
 static struct host host;
 static struct daemon server;
 static const struct alg *const alg = &algs[ALG_X25519MLKEM768];
-static const char *const routes[] = {"daemon", "auto", "local"};
-enum { N_ROUTES = 3 };
+static const struct {
+	const char *route, *more;
+} routes[] = {
+    {"daemon", "deadline = 10s\n"}, {"auto", "deadline = 10s\n"},
+    {"local", "deadline = 10s\n"},
+    {"daemon", "deadline = 10s\nleases = 16\n"}, /* keys that are made before */
+};
+enum { N_ROUTES = sizeof(routes) / sizeof(routes[0]) };
 
 static void
 open_route(int i)
 {
 	daemon_start(&server, NULL);
-	host_open(&host, settings(server.path, routes[i], "deadline = 10s\n"));
+	host_open(&host, settings(server.path, routes[i].route, routes[i].more));
 }
 
 static void
@@ -269,7 +275,8 @@ START_TEST(reload)
 
 	daemon_start(&server, NULL);
 	for (int i = 0; i < 20; i++) {
-		host_open(&host, settings(server.path, routes[_i], NULL));
+		host_open(
+		    &host, settings(server.path, routes[_i].route, routes[_i].more));
 		ck_assert(exchange_agrees());
 		host_close(&host);
 		if (i == 0)
