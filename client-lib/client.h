@@ -54,7 +54,8 @@ struct live {
 	struct spin spins[JOB_DECAPS + 1];
 	struct route_auto costs;
 	struct mlkemclient_counts counts;
-	uint64_t fallbacks_untold; /* since the last Hello */
+	/* since the last Hello */
+	uint64_t fallbacks_untold, auto_daemon_untold, auto_local_untold;
 };
 
 struct mlkemclient {

@@ -199,6 +199,8 @@ hello_take(struct mlkemclient *client, const Mlkemd__V1__Response *response)
 		return MESSAGE_E_LIE;
 	client->live->link.connection = response->hello->connection;
 	client->live->fallbacks_untold = 0;
+	client->live->auto_daemon_untold = 0;
+	client->live->auto_local_untold = 0;
 	client->live->link.handle_lifetime_ms =
 	    response->hello->limits != NULL
 		? response->hello->limits->handle_lifetime_ms

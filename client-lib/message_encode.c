@@ -160,6 +160,8 @@ outgoing_hello(struct outgoing *out, struct mlkemclient *client)
 	out->hello.max_version = WIRE_VERSION;
 	out->hello.client_name = client->name;
 	out->hello.fallbacks = client->live->fallbacks_untold;
+	out->hello.auto_daemon = client->live->auto_daemon_untold;
+	out->hello.auto_local = client->live->auto_local_untold;
 	out->request.op_case = MLKEMD__V1__REQUEST__OP_HELLO;
 	out->request.hello = &out->hello;
 }

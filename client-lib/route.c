@@ -169,9 +169,11 @@ start_items(struct mlkemclient *client, struct job *job, uint64_t start_us, bool
 		if (route_auto_choose(&client->live->costs, auto_op(job), n, start_us,
 			&probe) == AUTO_LOCAL) {
 			counts->route_probes += probe ? n : 0;
+			client->live->auto_local_untold += n;
 			return;
 		}
 		counts->shared_daemon += n;
+		client->live->auto_daemon_untold += n;
 		counts->route_probes += probe ? n : 0;
 	}
 	err = ask_to_start(client, job, n, start_us, probe);

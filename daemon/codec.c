@@ -232,6 +232,8 @@ hello_decode(struct request *req, const Mlkemd__V1__Hello *hello)
 	req->max_version = hello->max_version;
 	req->client_name = hello->client_name;
 	req->fallbacks = hello->fallbacks;
+	req->auto_daemon = hello->auto_daemon;
+	req->auto_local = hello->auto_local;
 	if (strlen(req->client_name) > WIRE_MAX_CLIENT_NAME) {
 		req->client_name = "";
 		request_fail(req, STATUS_INVALID_REQUEST,

@@ -55,6 +55,8 @@ struct request;
  X(handles_dropped_total, "handles_dropped_total", "lost with their connection")  \
  X(slow_requests_total, "slow_requests_total", "longer than daemon.slow-request") \
  X(client_fallbacks_total, "client_fallbacks_total", "told in Hello")             \
+ X(client_auto_daemon_total, "client_auto_daemon_total", "told in Hello")         \
+ X(client_auto_local_total, "client_auto_local_total", "told in Hello")           \
  X(secret_memory_bytes, "secret_memory_bytes", "size of the arena")
 
 /* The operations that keys are exchanged by, as batch.h numbers them. */

@@ -228,6 +228,11 @@ fields(struct metrics_out *out, const struct metrics_view *view)
 		"Operations that clients did themselves for want of the daemon, as "
 		"they say.",
 		AT(client_fallbacks_total)},
+	    {"mlkemd_client_auto_ops_total", "{route=\"daemon\"}", "counter",
+		"Operations that clients' route auto placed by their cost, as they "
+		"say.",
+		AT(client_auto_daemon_total)},
+	    {NULL, "{route=\"local\"}", NULL, NULL, AT(client_auto_local_total)},
 	    {"mlkemd_secret_memory_bytes", "", "gauge",
 		"Memory for secrets, of all shards.", AT(secret_memory_bytes)},
 	};

@@ -120,7 +120,7 @@ struct request {
 	uint32_t min_version, max_version;
 	const char
 	    *client_name; /* at most WIRE_MAX_CLIENT_NAME bytes, NUL-terminated */
-	uint64_t fallbacks;
+	uint64_t fallbacks, auto_daemon, auto_local;
 	/* Cancel */
 	uint64_t cancel_id;
 	/* KEM operations */

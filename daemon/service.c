@@ -27,6 +27,18 @@ finish(struct service *service, struct request *req)
 	req->done(req);
 }
 
+/* What a client says of itself. It may not turn a counter over by it. */
+static void
+hello_count(struct metrics_shard *metrics, const struct request *req)
+{
+	metrics_add(&metrics->client_fallbacks_total,
+	    req->fallbacks < UINT32_MAX ? req->fallbacks : UINT32_MAX);
+	metrics_add(&metrics->client_auto_daemon_total,
+	    req->auto_daemon < UINT32_MAX ? req->auto_daemon : UINT32_MAX);
+	metrics_add(&metrics->client_auto_local_total,
+	    req->auto_local < UINT32_MAX ? req->auto_local : UINT32_MAX);
+}
+
 static void
 hello(struct service *service, struct request *req)
 {
@@ -39,9 +51,7 @@ hello(struct service *service, struct request *req)
 		    "this daemon speaks version %u; the client versions %u to %u",
 		    WIRE_VERSION, req->min_version, req->max_version);
 	else
-		/* The client's word: it may not turn the counter over. */
-		metrics_add(&service->metrics->client_fallbacks_total,
-		    req->fallbacks < UINT32_MAX ? req->fallbacks : UINT32_MAX);
+		hello_count(service->metrics, req);
 }
 
 /* Handles that are not this connection's, or of another length, are passed over. */

@@ -60,6 +60,15 @@ START_TEST(cheaper_daemon_is_used)
 	ck_assert_uint_eq(counts.shared_daemon, n);
 	ck_assert_uint_eq(counts.by_daemon, n);
 	ck_assert_uint_eq(counts.fallbacks, 0);
+	/* The share is told when it connects, and again what came since. */
+	ck_assert_uint_eq(atomic_load(&peer.counts->auto_daemon), 1);
+	link_close(client, LINK_E_LOST);
+	ck_assert_int_eq(mlkemclient_ping(client), 0);
+	ck_assert_uint_eq(atomic_load(&peer.counts->auto_daemon), n - 1);
+	ck_assert_uint_eq(atomic_load(&peer.counts->auto_local), 20 - n);
+	link_close(client, LINK_E_LOST);
+	ck_assert_int_eq(mlkemclient_ping(client), 0);
+	ck_assert_uint_eq(atomic_load(&peer.counts->auto_daemon), 0);
 	mlkemclient_free(client);
 	peer_stop(&peer);
 }

@@ -202,8 +202,11 @@ peer_read(int fd, struct peer_counts *counts)
 		atomic_fetch_add(&counts->jobs, 1);
 	if (request->op_case == MLKEMD__V1__REQUEST__OP_RELEASE)
 		atomic_fetch_add(&counts->releases, 1);
-	if (request->op_case == MLKEMD__V1__REQUEST__OP_HELLO)
+	if (request->op_case == MLKEMD__V1__REQUEST__OP_HELLO) {
 		atomic_store(&counts->fallbacks, request->hello->fallbacks);
+		atomic_store(&counts->auto_daemon, request->hello->auto_daemon);
+		atomic_store(&counts->auto_local, request->hello->auto_local);
+	}
 	return request;
 }
 

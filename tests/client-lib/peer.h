@@ -19,8 +19,8 @@
 /* Counted by the peer, read by the test. */
 struct peer_counts {
 	_Atomic unsigned connections, requests, jobs, releases;
-	_Atomic uint64_t fallbacks; /* of the last Hello */
-	_Atomic unsigned step;      /* for scripts and tests to agree on */
+	_Atomic uint64_t fallbacks, auto_daemon, auto_local; /* of the last Hello */
+	_Atomic unsigned step; /* for scripts and tests to agree on */
 };
 
 /* Serves one connection and returns when it is done with it. */

@@ -30,6 +30,8 @@ START_TEST(hello_comes_over)
 	hello.max_version = 3;
 	hello.client_name = (char *)"a client";
 	hello.fallbacks = 1ull << 40;
+	hello.auto_daemon = 5;
+	hello.auto_local = 1ull << 41;
 	message.op_case = MLKEMD__V1__REQUEST__OP_HELLO;
 	message.hello = &hello;
 	req = decode(&message);
@@ -40,6 +42,8 @@ START_TEST(hello_comes_over)
 	ck_assert_uint_eq(req->max_version, 3);
 	ck_assert_str_eq(req->client_name, "a client");
 	ck_assert_uint_eq(req->fallbacks, 1ull << 40);
+	ck_assert_uint_eq(req->auto_daemon, 5);
+	ck_assert_uint_eq(req->auto_local, 1ull << 41);
 	ck_assert_uint_eq(req->arrived_us, MESSAGE_ARRIVED_US);
 	ck_assert_uint_eq(req->deadline_us, MESSAGE_ARRIVED_US + MESSAGE_DEFAULT_US);
 }

@@ -157,6 +157,10 @@ check_small_requests(void)
 	cancel.id = 10;
 	check_request(
 	    "request-hello", (P(Request)){.id = 1, REQUEST_OF(HELLO, .hello = &hello)});
+	hello.auto_daemon = 700;
+	hello.auto_local = 5;
+	check_request("request-hello-auto",
+	    (P(Request)){.id = 1, REQUEST_OF(HELLO, .hello = &hello)});
 	check_request(
 	    "request-ping", (P(Request)){.id = 2, REQUEST_OF(PING, .ping = &ping)});
 	check_request("request-info",

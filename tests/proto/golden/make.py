@@ -34,6 +34,9 @@ def pattern(length, first):
 def requests(pb):
     yield "request-hello", pb.Request(id=1, hello=pb.Hello(
         min_version=1, max_version=1, client_name="golden", fallbacks=3))
+    yield "request-hello-auto", pb.Request(id=1, hello=pb.Hello(
+        min_version=1, max_version=1, client_name="golden", fallbacks=3, auto_daemon=700,
+        auto_local=5))
     yield "request-ping", pb.Request(id=2, ping=pb.Ping())
     yield "request-info", pb.Request(id=3, timeout_us=250000, info=pb.Info())
     yield "request-generate-keys", pb.Request(id=4, timeout_us=1000000,
