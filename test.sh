@@ -205,5 +205,5 @@ build tsan clang -Db_sanitize=thread "${sanitizer[@]}"
 run tsan --suite unit --suite fuzz --timeout-scale 5 --env MLKEMD_SANITIZER=thread "${plain[@]}" \
 	--only 'sanitizer|daemon|client|kem-random|kem-dispatch|fuzz-conn'
 run tsan --suite integration --timeout-scale 8 --env MLKEMD_SANITIZER=thread "${plain[@]}" \
-	--only 'exchange|frames|lifecycle|access|shards'
+	--only 'exchange|frames|lifecycle|access|shards|client-storm'
 report
