@@ -129,28 +129,48 @@ kind_cost(const struct auto_kind *kind, enum auto_choice choice)
 	return cost_of(own + kind->share_cpu.mean, &kind->daemon);
 }
 
+/*
+ * What a key generation is for: the use of its keys, which may be one by one although
+ * they were made in numbers. NULL for the other operations.
+ */
+static const struct auto_kind *
+kind_of_use(const struct route_auto *costs, unsigned op, unsigned size)
+{
+	const struct auto_kind *kinds;
+
+	if (op % AUTO_N_OPS != AUTO_KEYGEN)
+		return NULL;
+	kinds = costs->kinds[op + AUTO_DECAPS - AUTO_KEYGEN];
+	return kinds[size].local.n && kinds[size].daemon.n ? &kinds[size] : &kinds[0];
+}
+
 uint64_t
 route_auto_cost(const struct route_auto *costs, unsigned op, size_t n_items,
     enum auto_choice choice)
 {
 	unsigned size = size_class(n_items);
-	uint64_t cost, use;
+	const struct auto_kind *use = kind_of_use(costs, op, size);
+	uint64_t cost = kind_cost(&costs->kinds[op][size], choice);
+	uint64_t use_cost = use ? kind_cost(use, choice) : 0;
 
-	cost = kind_cost(&costs->kinds[op][size], choice);
-	if (op % AUTO_N_OPS != AUTO_KEYGEN || cost == 0)
-		return cost;
-	/* Keys made in numbers may be used one by one. */
-	op += AUTO_DECAPS - AUTO_KEYGEN;
-	use = kind_cost(&costs->kinds[op][size], choice);
-	if (use == 0)
-		use = kind_cost(&costs->kinds[op][0], choice);
-	return use ? cost + use : 0;
+	if (cost == 0 || (use && use_cost == 0))
+		return 0;
+	return cost + use_cost;
 }
 
 static bool
-daemon_is_late(const struct auto_kind *kind)
+kind_is_late(const struct auto_kind *kind)
 {
 	return kind->daemon.outlier > kind->local.outlier + OUTLIERS_TOO_MANY;
+}
+
+static bool
+daemon_is_late(const struct route_auto *costs, unsigned op, size_t n_items)
+{
+	unsigned size = size_class(n_items);
+	const struct auto_kind *use = kind_of_use(costs, op, size);
+
+	return kind_is_late(&costs->kinds[op][size]) || (use && kind_is_late(use));
 }
 
 /* Dearer daemons are looked at more and more seldom. */
@@ -166,7 +186,8 @@ burst_end(struct auto_kind *kind, uint64_t now_us, bool dearer, uint32_t period_
 
 /* Judged once, when a burst is over: what it cost, all processes at once. */
 static void
-settle_local(struct auto_kind *kind, uint64_t local, uint64_t daemon, uint64_t now_us)
+settle_local(
+    struct auto_kind *kind, uint64_t local, uint64_t daemon, bool late, uint64_t now_us)
 {
 	bool known = kind->daemon.n >= ROUTE_AUTO_SAMPLES && local != 0 &&
 		     daemon != 0 && !figure_is_old(&kind->daemon, now_us);
@@ -175,7 +196,7 @@ settle_local(struct auto_kind *kind, uint64_t local, uint64_t daemon, uint64_t n
 
 	if (!kind->in_burst || kind->n_burst > 0)
 		return;
-	if (known && !daemon_is_late(kind) && daemon * 100 < local * percent) {
+	if (known && !late && daemon * 100 < local * percent) {
 		kind->choice = AUTO_DAEMON;
 		burst_end(kind, now_us, false, 0);
 		return;
@@ -186,13 +207,13 @@ settle_local(struct auto_kind *kind, uint64_t local, uint64_t daemon, uint64_t n
 }
 
 static void
-settle_daemon(struct auto_kind *kind, uint64_t local, uint64_t daemon, uint64_t now_us)
+settle_daemon(
+    struct auto_kind *kind, uint64_t local, uint64_t daemon, bool late, uint64_t now_us)
 {
 	unsigned percent =
 	    fault("client-auto-no-hysteresis") ? 100 : ROUTE_AUTO_TO_LOCAL_PERCENT;
 
-	if (!daemon_is_late(kind) &&
-	    (local == 0 || daemon == 0 || daemon * 100 <= local * percent))
+	if (!late && (local == 0 || daemon == 0 || daemon * 100 <= local * percent))
 		return;
 	/* After a stay that was worth it the next look comes soon, else later. */
 	if (now_us - kind->since_us > 2ull * ROUTE_AUTO_PERIOD_MAX_US)
@@ -253,6 +274,7 @@ route_auto_choose(struct route_auto *costs, unsigned op, size_t n_items,
 	struct auto_kind *kind = kind_of(costs, op, n_items);
 	uint64_t local = route_auto_cost(costs, op, n_items, AUTO_LOCAL);
 	uint64_t daemon = route_auto_cost(costs, op, n_items, AUTO_DAEMON);
+	bool late = daemon_is_late(costs, op, n_items);
 
 	now_us = time_told(costs, now_us);
 	if (kind->period_us == 0) {
@@ -263,9 +285,9 @@ route_auto_choose(struct route_auto *costs, unsigned op, size_t n_items,
 		kind->calls++;
 
 	if (kind->choice == AUTO_LOCAL)
-		settle_local(kind, local, daemon, now_us);
+		settle_local(kind, local, daemon, late, now_us);
 	else
-		settle_daemon(kind, local, daemon, now_us);
+		settle_daemon(kind, local, daemon, late, now_us);
 	if (kind->choice == AUTO_LOCAL) {
 		*probep = probe_daemon(costs, kind, local);
 		return *probep ? AUTO_DAEMON : AUTO_LOCAL;
@@ -282,14 +304,29 @@ route_auto_learn_local(struct route_auto *costs, unsigned op, size_t n_items,
 	    time_told(costs, now_us));
 }
 
-/* What a probe, or what follows one, took longer than it would have here. */
-static void
-budget_charge(struct route_auto *costs, const struct auto_kind *kind, size_t n_items,
-    uint32_t wall_us)
+/* Key generations that are probes bring decapsulations that are. */
+static bool
+is_probing(const struct route_auto *costs, unsigned op, unsigned size)
 {
-	uint64_t local_us = (uint64_t)kind->local.mean * n_items / ONE_US;
+	const struct auto_kind *makers;
 
-	if (kind->choice == AUTO_LOCAL && wall_us > local_us)
+	if (costs->kinds[op][size].in_burst)
+		return true;
+	if (op % AUTO_N_OPS != AUTO_DECAPS)
+		return false;
+	makers = costs->kinds[op + AUTO_KEYGEN - AUTO_DECAPS];
+	return makers[size].in_burst || makers[0].in_burst;
+}
+
+/* What it took longer than it would have here. */
+static void
+budget_charge(struct route_auto *costs, unsigned op, size_t n_items, uint32_t wall_us)
+{
+	unsigned size = size_class(n_items);
+	uint64_t local_us =
+	    (uint64_t)costs->kinds[op][size].local.mean * n_items / ONE_US;
+
+	if (is_probing(costs, op, size) && wall_us > local_us)
 		costs->budget -= (int64_t)((wall_us - local_us) * ROUTE_AUTO_TIME);
 }
 
@@ -320,7 +357,7 @@ route_auto_learn_daemon(struct route_auto *costs, unsigned op, size_t n_items,
 	    daemon_share_us(n_items, wall_us, batch_fill_milli, service_us);
 
 	now_us = time_told(costs, now_us);
-	budget_charge(costs, kind, n_items, wall_us);
+	budget_charge(costs, op, n_items, wall_us);
 	if (kind->n_unused > 0) {
 		kind->n_unused--;
 		return;
@@ -338,7 +375,7 @@ route_auto_learn_failure(struct route_auto *costs, unsigned op, size_t n_items,
 	struct auto_kind *kind = kind_of(costs, op, n_items);
 
 	now_us = time_told(costs, now_us);
-	budget_charge(costs, kind, n_items, wall_us);
+	budget_charge(costs, op, n_items, wall_us);
 	kind->choice = AUTO_LOCAL;
 	kind->calls = 0;
 	kind->daemon = kind->own_cpu = kind->share_cpu = (struct auto_figure){0};

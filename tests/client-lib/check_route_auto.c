@@ -628,6 +628,37 @@ START_TEST(keygen_is_judged_with_its_use)
 }
 END_TEST
 
+/* Keys that are used in the daemon all the time are no probes, and cost no budget. */
+START_TEST(leases_do_not_hinder_probes)
+{
+	struct world world = world_dear();
+
+	for (unsigned i = 0; i < 60000; i++) {
+		world_call(&world);
+		route_auto_learn_daemon(
+		    &world.costs, DECAPS, 1, world.now_us, 500, 9, 1000, 480);
+		route_auto_learn_local(&world.costs, DECAPS, 1, world.now_us, 48);
+	}
+	ck_assert_uint_ge(world.n_probes, 3 * ROUTE_AUTO_BURST);
+}
+END_TEST
+
+/* Their use came late twice: keys are made here again. */
+START_TEST(late_use_is_refused)
+{
+	struct world world = world_new(15, 5, 8000, 12);
+
+	client_side(&world, 35);
+	ck_assert_int_eq(world.last, AUTO_DAEMON);
+	for (unsigned i = 0; i < 2; i++)
+		route_auto_learn_daemon(
+		    &world.costs, DECAPS, 1, world.now_us, 2000, 9, 8000, 30);
+	world.op = KEYGEN;
+	world.local_us = 8;
+	ck_assert_int_eq(world_call(&world), AUTO_LOCAL);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -663,6 +694,8 @@ main(void)
 	tcase_add_test(tcase, own_cpu_is_sampled);
 	tcase_add_test(tcase, below_the_floor_nobody_asks);
 	tcase_add_test(tcase, keygen_is_judged_with_its_use);
+	tcase_add_test(tcase, leases_do_not_hinder_probes);
+	tcase_add_test(tcase, late_use_is_refused);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
