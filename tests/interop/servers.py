@@ -6,6 +6,7 @@ since nginx and HAProxy drop their rights. Whatever is started in it ends with i
 """
 
 import contextlib
+import functools
 import os
 import pathlib
 import re
@@ -56,6 +57,14 @@ def listens(port):
 def run(*args, **more):
     return subprocess.run([str(arg) for arg in args], check=True, capture_output=True,
                           timeout=120 * SLOW, **more)
+
+
+@functools.lru_cache(None)
+def has_the_group():
+    """Whether this machine's OpenSSL is 3.5 or later, where the provider stands aside."""
+    said = run("openssl", "version").stdout.split()[1].decode()
+    major, minor = said.split(".")[:2]
+    return (int(major), int(minor)) >= (3, 5)
 
 
 class Running:
@@ -171,6 +180,8 @@ class World:
         """The environment that puts a program behind the provider: an openssl.cnf made
         from this machine's own, by the command that docs/proxies.md names."""
         path = self.path / name
+        if has_the_group():
+            keys.setdefault("takeover", "yes")
         words = [f"--set={key.replace('_', '-')}={value}" for key, value in keys.items()]
         run(CTL, "openssl-conf", "--out", path, "--socket", socket_path, "--groups",
             groups, *words, env=self.plain_env)
