@@ -2,7 +2,7 @@
 /* What the kernel knows of this process, under the names that dashboards expect. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,15 +13,15 @@
 static void
 read_statm(unsigned long long *virtual_pages, unsigned long long *resident_pages)
 {
-	char text[128];
+	char text[128], *end;
 	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
 
 	if (fd >= 0)
 		close(fd);
 	text[n > 0 ? n : 0] = '\0';
-	if (sscanf(text, "%llu %llu", virtual_pages, resident_pages) != 2)
-		*virtual_pages = *resident_pages = 0;
+	*virtual_pages = strtoull(text, &end, 10);
+	*resident_pages = strtoull(end, NULL, 10);
 }
 
 /* Without the one that is open for counting. */

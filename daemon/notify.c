@@ -56,13 +56,26 @@ notify_state(const char *state)
 /* Less than main's tick leaves room for is a mistake of the unit's. */
 #define WATCHDOG_LEAST_US 3000000
 
+/* A number in the environment; 0 if there is none, -1 if it is something else. */
+static long long
+env_number(const char *name)
+{
+	const char *text = getenv(name);
+	char *end;
+	long long value;
+
+	if (!text)
+		return 0;
+	value = strtoll(text, &end, 10);
+	return *text && !*end ? value : -1;
+}
+
 bool
 notify_has_watchdog(void)
 {
-	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
-	long long us = usec ? atoll(usec) : 0;
+	long long us = env_number("WATCHDOG_USEC"), pid = env_number("WATCHDOG_PID");
 
-	if (us <= 0 || (pid && atoll(pid) != getpid()))
+	if (us <= 0 || (pid && pid != getpid()))
 		return false;
 	if (us < WATCHDOG_LEAST_US)
 		log_event(LOG_WARNING, "notify-failed",
