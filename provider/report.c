@@ -79,8 +79,12 @@ report_fallbacks(struct provider *provider)
 	uint64_t next, now;
 	char text[REPORT_MAX];
 
+	if (provider->config.route == CONFIG_ROUTE_LOCAL)
+		return; /* nothing that could fall back: spare the counters' lock */
 	mlkemclient_get_counts(exchange->tls, &counts);
-	if (counts.fallbacks <= told)
+	if (counts.fallbacks < told)
+		told = 0; /* a child counts anew */
+	if (counts.fallbacks == told)
 		return;
 	now = now_us();
 	next = atomic_load_explicit(&exchange->tell_next_us, memory_order_relaxed);
