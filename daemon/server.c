@@ -6,16 +6,28 @@
 #include <unistd.h>
 
 #include "admission.h"
+#include "kem/fault.h"
 #include "log.h"
 #include "notify.h"
 
 #define BUSY_PERMILLE    600u /* a shard that is busier gets no new connection */
+#define SILENT_TICKS     2u   /* without a turn: nor does one that may hang */
 #define PATH_CHECK_TICKS 10u
 #define REFUSED_PART     8u /* of max-connections: for those who will hear "no" */
 
 /*
+ * One that hangs looks idle to who asks how busy it was: nobody is sent there to wait for
+ * the watchdog. An idle one turns once a second, and main ticks as often.
+ */
+static bool
+server_is_silent(const struct server *server, uint32_t index)
+{
+	return server->n_still[index] >= SILENT_TICKS && !fault("place-blind");
+}
+
+/*
  * Packs, since spreading empties lanes: the first shard that is not busy gets it. If all
- * are, the least busy.
+ * are, the least busy; if all are silent, the first.
  */
 static struct shard *
 server_place(struct server *server)
@@ -28,6 +40,8 @@ server_place(struct server *server)
 		struct shard *shard = &server->shards[i];
 		uint32_t busy = shard_busy_permille(shard, now_us);
 
+		if (server_is_silent(server, i))
+			continue;
 		if (busy <= BUSY_PERMILLE)
 			return shard;
 		if (!best || busy < best_busy) {
@@ -35,7 +49,7 @@ server_place(struct server *server)
 			best_busy = busy;
 		}
 	}
-	return best;
+	return best ? best : &server->shards[0];
 }
 
 static uint64_t
@@ -149,10 +163,16 @@ server_on_wake(evutil_socket_t fd, short what, void *arg)
 	server_look(server);
 }
 
+/* The time for draining is over; then that of the shards' last turns. */
 void
 server_on_drained(evutil_socket_t fd, short what, void *arg)
 {
-	server_quit(arg);
+	struct server *server = arg;
+
+	if (server->state == SERVER_QUITTING)
+		server_give_up(server);
+	else
+		server_quit(server);
 }
 
 /* A cleaner may have removed the socket, or somebody put another in its place. */

@@ -7,6 +7,8 @@
 #include "notify.h"
 #include "server_priv.h"
 
+#define QUIT_SECONDS 10u /* for the last turns; one that hangs makes none */
+
 enum request_status
 server_reload(struct server *server, char *error, size_t size)
 {
@@ -87,10 +89,28 @@ server_stop(struct server *server)
 void
 server_quit(struct server *server)
 {
+	struct timeval tv = {.tv_sec = QUIT_SECONDS};
+
 	if (server->state != SERVER_STOPPING)
 		return;
 	server->state = SERVER_QUITTING;
 	server_tell_all(server, SHARD_QUIT, NULL, NULL);
+	if (evtimer_add(&server->drain_event, &tv))
+		server_give_up(server);
+}
+
+void
+server_give_up(struct server *server)
+{
+	for (uint32_t i = 0; i < server->common.n_shards; i++) {
+		if (!atomic_load(&server->shards[i].ended))
+			log_event(LOG_ERR, "shard-stuck",
+			    "shard %u did not end in %u s; the daemon ends without it",
+			    i, QUIT_SECONDS);
+	}
+	if (!server->status)
+		server->status = SERVER_EXIT_FAILED;
+	server->state = SERVER_ENDED;
 }
 
 /* Fate four of four: what is broken must not go on. */

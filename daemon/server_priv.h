@@ -112,6 +112,8 @@ enum request_status server_reload(struct server *server, char *error, size_t siz
 void server_reload_finish(struct server *server);
 void server_stop(struct server *server);
 void server_quit(struct server *server);
+/* Ends without the shards that have not ended. */
+void server_give_up(struct server *server);
 /* Looks at what the shards say of themselves. */
 void server_look(struct server *server);
 
