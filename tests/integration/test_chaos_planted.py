@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""That test_chaos.py can fail: faults planted in the daemon, and what it sees then."""
+
+import socket
+
+import pytest
+
+from chaos import Ledger
+from daemon import Daemon
+from peer import Peer
+from test_chaos import Clocks, Scene, run, seed_of_this_run, wedged
+
+
+@pytest.mark.parametrize("fault", ["place-blind"])
+def test_control_who_is_placed_blindly_waits(fault):
+    with Daemon({"daemon.shards": "2"}, env={"MLKEMD_FAULT": fault}) as daemon:
+        with wedged(daemon), pytest.raises(socket.timeout):
+            Peer(daemon.path, timeout=2.0)
+
+
+def test_control_keys_that_come_again_are_noticed():
+    """With known randomness every daemon makes the keys of the one before."""
+    ledger = Ledger()
+    with Clocks() as clocks:
+        scene = Scene(clocks, seed_of_this_run(), env={"MLKEMD_TEST_RANDOM": "again"})
+        with scene.daemon:
+            run(scene, ledger, ["kill"], 60, nuisance=False)
+    assert any("handed out twice" in error for error in ledger.errors), ledger.errors
