@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -48,6 +49,11 @@ def arguments():
     parser.add_argument("--growth", type=int, default=0, metavar="N",
                         help="instead: memory and descriptors over N handshakes")
     args = parser.parse_args()
+    for proxy in args.proxies.split(","):
+        if not re.fullmatch("(nginx|haproxy)-[1-9][0-9]*", proxy):
+            parser.error(f"{proxy} is not nginx-N or haproxy-N")
+    if not os.path.exists("/proc/self/schedstat"):
+        sys.exit("handshake.sh: this kernel keeps no account in /proc/PID/schedstat")
     cpus = sorted(os.sched_getaffinity(0))
     args.client_cpus = cpu_set(args.client_cpus) or {cpus[-1]}
     args.server_cpus = cpu_set(args.server_cpus) or set(cpus[:-1]) or {cpus[0]}

@@ -63,36 +63,40 @@ def print_table(rows, wanted, skipped):
         print(f"skipped: {line}")
 
 
+def cpu_cell(row):
+    if not row["daemon_us"] >= 0.5:
+        return f"{row['cpu_us']:.0f}"
+    return (f"{row['cpu_us']:.0f} ({row['daemon_us']:.0f}; {row['fill']:.1f}, "
+            f"{row['by_daemon'] * 100:.0f} %)")
+
+
+def time_cell(row):
+    return f"{row['p50_us'] / 1000:.1f} / {row['p99_us'] / 1000:.1f}"
+
+
 def print_markdown(rows, wanted, skipped):
-    """A line a case, a group of columns a proxy; the ratios below."""
+    """Processor time; times that the client saw; ratios. A column a proxy."""
     proxies = list(dict.fromkeys((r["proxy"], r["workers"]) for r in rows))
-    head = ["case"] + [f"{kind}, {n}: CPU (of it mlkemd) | p50 / p99 ms | fill, share"
-                       for kind, n in proxies]
-    print("| " + " | ".join(head) + " |\n|" + "---|" * (1 + 3 * len(proxies)))
-    for name in dict.fromkeys(row["case"] for row in rows):
-        cells = [name]
-        for proxy in proxies:
-            row = next((r for r in rows if r["case"] == name and
-                        (r["proxy"], r["workers"]) == proxy), None)
-            if row is None:
-                cells += ["", "", ""]
-                continue
-            daemon = f" ({row['daemon_us']:.0f})" if row["daemon_us"] >= 0.5 else ""
-            cells += [f"{row['cpu_us']:.0f}{daemon}",
-                      f"{row['p50_us'] / 1000:.1f} / {row['p99_us'] / 1000:.1f}",
-                      f"{row['fill']:.1f}, {row['by_daemon'] * 100:.0f} %"
-                      if daemon else ""]
-        print("| " + " | ".join(cells) + " |")
-    print("\n| ratio | " + " | ".join(f"{kind}, {n}" for kind, n in proxies) +
-          " | must, aim |\n|" + "---|" * (2 + len(proxies)))
+    names = [f"{kind}, {n}" for kind, n in proxies]
+    by_place = {(r["case"], r["proxy"], r["workers"]): r for r in rows}
+
+    def table(head, cell):
+        print(f"| {head} | {' | '.join(names)} |\n|{'---|' * (1 + len(names))}")
+        for case in dict.fromkeys(row["case"] for row in rows):
+            cells = [cell(by_place[case, *proxy]) if (case, *proxy) in by_place else ""
+                     for proxy in proxies]
+            print(f"| {case} | {' | '.join(cells)} |")
+        print()
+
+    table("us of processor (of it mlkemd; fill, its share)", cpu_cell)
+    table("p50 / p99, ms", time_cell)
+    print(f"| ratio | {' | '.join(names)} | must, aim |\n|{'---|' * (2 + len(names))}")
     for what in dict.fromkeys(ratio["ratio"] for ratio in wanted):
-        these = [ratio for ratio in wanted if ratio["ratio"] == what]
-        cells = []
-        for proxy in proxies:
-            values = [f"{r['value']:.2f}" for r in these
-                      if (r["proxy"], r["workers"]) == proxy]
-            cells.append(values[0] if values else "")
-        bounds = f"{these[0]['must']:.2f}, {these[0]['aim']:.2f}" if these[0]["must"] else ""
-        print("| " + " | ".join([what] + cells + [bounds]) + " |")
+        these = {(r["proxy"], r["workers"]): r for r in wanted if r["ratio"] == what}
+        cells = [f"{these[proxy]['value']:.2f}" if proxy in these else ""
+                 for proxy in proxies]
+        one = next(iter(these.values()))
+        bounds = f"{one['must']:.2f}, {one['aim']:.2f}" if one["must"] else ""
+        print(f"| {what} | {' | '.join(cells)} | {bounds} |")
     for line in skipped:
         print(f"\nskipped: {line}")
