@@ -21,6 +21,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--build) build=$2 && shift ;;
 	--build=*) build=${1#*=} ;;
+	-h | --help) exec /usr/bin/python3 -B tests/bench/handshake/main.py --help ;;
 	*) args+=("$1") ;;
 	esac
 	shift

@@ -26,11 +26,15 @@ import report
 import servers
 import trouble
 
+NOT_HERE = 77  # what is needed cannot be had: a skip
+
+
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", required=True, type=pathlib.Path,
-                        help="a release build of the tree")
-    parser.add_argument("--load", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(prog="handshake.sh",
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, metavar="DIR",
+                        help="a build of the tree; default a release build is made")
+    parser.add_argument("--load", type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="one object a row")
     parser.add_argument("--markdown", action="store_true",
                         help="the tables of docs/performance.md")
@@ -72,7 +76,8 @@ class Rig:
         self.programs = servers.find_programs()
         self.running, self.skipped = [], []
         if "openssl" not in self.programs["debian-13"]:
-            sys.exit("handshake.sh: the client needs OpenSSL 3.5 of Debian 13")
+            print("the client needs OpenSSL 3.5 of Debian 13", file=sys.stderr)
+            sys.exit(NOT_HERE)
         self.load = servers.Load(args.load, self.programs["debian-13"]["openssl"],
                                  args.client_cpus)
         (directory / "tmp").mkdir()
