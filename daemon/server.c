@@ -62,11 +62,21 @@ server_n_open(const struct server *server)
 	return n;
 }
 
+static uint32_t
+server_max_connections(const struct server *server)
+{
+	uint32_t most = server->config->max_connections;
+
+	if (fault("descriptors-to-the-last"))
+		return most;
+	return most < server->descriptors ? most : server->descriptors;
+}
+
 /* Those who wait to hear that they are refused take no place of those who are not. */
 static bool
 server_is_full(const struct server *server, bool refused)
 {
-	uint32_t most = server->config->max_connections;
+	uint32_t most = server_max_connections(server);
 	uint64_t n_refused = server->n_refused_placed;
 
 	if (server_n_open(server) >= most)
@@ -81,6 +91,7 @@ static void
 server_judge(struct server *server, int fd, struct conn_peer *peer)
 {
 	const struct config *config = server->config;
+	uint32_t most = server_max_connections(server);
 
 	peer->id = ++server->last_conn_id;
 	if (!admission_allows(fd, config, &peer->uid)) {
@@ -89,14 +100,14 @@ server_judge(struct server *server, int fd, struct conn_peer *peer)
 		admission_log_denied(peer->uid);
 		return;
 	}
-	peer->seat = user_seat_take(&server->seats, peer->uid,
-	    user_share(config->max_connections, config->user_share));
+	peer->seat = user_seat_take(
+	    &server->seats, peer->uid, user_share(most, config->user_share));
 	if (!peer->seat) {
 		peer->refusal = STATUS_RESOURCE_EXHAUSTED;
 		log_event_limited(LOG_WARNING, "user-full",
 		    "uid %u has as many connections as one user may have: "
 		    "limits.user-share is %u%% of limits.max-connections, %u",
-		    peer->uid, config->user_share, config->max_connections);
+		    peer->uid, config->user_share, most);
 	}
 }
 
@@ -121,7 +132,7 @@ server_accepted(void *owner, int fd)
 		log_event_limited(LOG_WARNING, "connections-full",
 		    "a connection%s was closed: limits.max-connections is %u",
 		    refused ? " that may not come in" : "",
-		    server->config->max_connections);
+		    server_max_connections(server));
 		server_turn_away(server, &record);
 		return;
 	}

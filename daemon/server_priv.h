@@ -70,6 +70,7 @@ struct server {
 	uint64_t serial;        /* of the last record told to all */
 	uint64_t reload_serial; /* of the reload under way, 0: none */
 	uint64_t last_conn_id, n_placed, n_refused_placed;
+	uint32_t descriptors; /* that connections may take */
 	struct user_seat *seats;
 	uint32_t n_ticks;
 	struct event term_event, int_event, hup_event;

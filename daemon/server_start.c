@@ -31,17 +31,35 @@ server_count_shards(const struct config *config)
 	return n >= 16 ? (uint32_t)n / 8 : 1;
 }
 
-/* Connections need descriptors; what the hard limit allows is taken. */
+/*
+ * Connections need descriptors; what the hard limit allows is taken. Where that is too
+ * little for limits.max-connections, fewer are let in: whoever gets none is told at once,
+ * and those for the control socket, for scrapes and for what the daemon itself opens are
+ * there when it is busiest.
+ */
 static void
-server_raise_nofile(const struct config *config)
+server_raise_nofile(struct server *server)
 {
+	const struct config *config = server->config;
 	struct rlimit limit;
-	rlim_t wanted = config->max_connections + DESCRIPTORS_SPARE;
+	rlim_t wanted = config->max_connections + DESCRIPTORS_SPARE, spare;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+	server->descriptors = UINT32_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
-	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < wanted) {
+		limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	spare = limit.rlim_cur / 2;
+	if (spare > DESCRIPTORS_SPARE)
+		spare = DESCRIPTORS_SPARE;
+	if (limit.rlim_cur - spare < UINT32_MAX)
+		server->descriptors = (uint32_t)(limit.rlim_cur - spare);
+	if (server->descriptors < config->max_connections)
+		log_event(LOG_WARNING, "descriptors",
+		    "limits.max-connections is %u, LimitNOFILE= leaves room for %u",
+		    config->max_connections, server->descriptors);
 }
 
 static int
@@ -254,7 +272,7 @@ server_start(struct server *server)
 	signal(SIGPIPE, SIG_IGN);
 	if (activation_take(&server->activation))
 		return SERVER_EXIT_FAILED;
-	server_raise_nofile(server->config);
+	server_raise_nofile(server);
 	r = server_init_kem(server);
 	if (!r)
 		r = server_open_sockets(server);

@@ -23,9 +23,9 @@ class Connection(http.client.HTTPConnection):
         self.sock.connect(self.address)
 
 
-def ask(address, path="/metrics", method="GET", headers=None, body=None):
+def ask(address, path="/metrics", method="GET", headers=None, body=None, timeout=20):
     """(status, headers, body)"""
-    connection = Connection(address)
+    connection = Connection(address, timeout)
     try:
         connection.request(method, path, body=body, headers=headers or {})
         answer = connection.getresponse()

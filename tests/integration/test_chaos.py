@@ -110,6 +110,51 @@ def test_sigterm_with_a_wedged_shard():
         daemon.ended_on_purpose = True
 
 
+# ---------------------------------------------------------------- descriptors
+
+def crowd(daemon, n, timeout=5.0 * SLOW):
+    """n who connect and say Hello; what became of each: let in, or told at once."""
+    peers = []
+    for _ in range(n):
+        with contextlib.suppress(Closed, OSError):
+            peer = Peer(daemon.path, hello=False, timeout=timeout)
+            peers.append(peer)
+            peer.hello()
+    return peers
+
+
+def with_few_descriptors(fault=""):
+    address = ("127.0.0.1", free_port())
+    return address, Daemon({"metrics.listen": f"{address[0]}:{address[1]}",
+                            "limits.user-share": "100%"}, nofile=64,
+                           env={"MLKEMD_FAULT": fault})
+
+
+def test_a_crowd_leaves_descriptors_to_the_operator():
+    """Whoever finds no room is told at once; scrapes and the control socket answer."""
+    address, daemon = with_few_descriptors()
+    with daemon:
+        peers = crowd(daemon, 100)
+        inside = [p for p in peers if not gone(p)]
+        assert len(inside) == 32, len(inside)
+        assert ask(address, "/metrics")[0] == ask(address, "/healthz")[0] == 200
+        assert daemon.stats()["connections"] == 32
+        assert inside[0].keygen(pb.X25519MLKEM768, 4)
+        log = daemon.log()
+        assert "leaves room for 32" in log and "accept-paused" not in log
+        for peer in peers:
+            peer.close()
+        wait_for(lambda: daemon.stats()["connections"] == 0, 30 * SLOW, "all are gone")
+        exchange(daemon.path)
+
+
+def gone(peer):
+    try:
+        return peer.call("ping").status != pb.OK
+    except (Closed, OSError):
+        return True
+
+
 # ---------------------------------------------------------------- clocks
 
 @no_sanitizer

@@ -8,7 +8,9 @@ import pytest
 from chaos import Ledger
 from daemon import Daemon
 from peer import Peer
-from test_chaos import Clocks, Scene, run, seed_of_this_run, wedged
+from scrape import ask
+from test_chaos import (Clocks, Scene, crowd, run, seed_of_this_run, wedged,
+                        with_few_descriptors)
 
 
 @pytest.mark.parametrize("fault", ["place-blind"])
@@ -16,6 +18,17 @@ def test_control_who_is_placed_blindly_waits(fault):
     with Daemon({"daemon.shards": "2"}, env={"MLKEMD_FAULT": fault}) as daemon:
         with wedged(daemon), pytest.raises(socket.timeout):
             Peer(daemon.path, timeout=2.0)
+
+
+@pytest.mark.parametrize("fault", ["descriptors-to-the-last"])
+def test_control_a_crowd_takes_all_descriptors(fault):
+    address, daemon = with_few_descriptors(fault)
+    with daemon:
+        peers = crowd(daemon, 70, timeout=0.1)
+        with pytest.raises(OSError):
+            ask(address, "/healthz", timeout=2)
+        for peer in peers:
+            peer.close()
 
 
 def test_control_keys_that_come_again_are_noticed():

@@ -2,6 +2,7 @@
 """Clients that take more than they give: what they pin is bounded, others are served."""
 
 import os
+import resource
 import select
 import socket
 import struct
@@ -168,8 +169,10 @@ def test_half_frames_do_not_block_others():
 def test_emfile():
     """No descriptor left: no spinning, no flood in the log, held connections are served,
     and it recovers."""
-    with Daemon(nofile=64) as daemon:
+    with Daemon() as daemon:
         held = [daemon.peer()]
+        hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (daemon.n_fds(), hard))
         waiting = []
         for _ in range(200):
             it = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -180,6 +183,7 @@ def test_emfile():
                 it.close()
                 continue
             waiting.append(it)
+        wait_for(lambda: "accept-paused" in daemon.log(), 10 * SLOW, "out of descriptors")
         time.sleep(0.5)
         lines, cpu, start = len(daemon.log().splitlines()), daemon.cpu_s(), time.time()
         for _ in range(30):
@@ -189,6 +193,7 @@ def test_emfile():
         events = [line.split(":")[0] for line in daemon.log().splitlines()[lines:]]
         for event in set(events):
             assert events.count(event) <= time.time() - start + 1, "one line a second"
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (hard, hard))
         for it in waiting:
             it.close()
 
