@@ -4,6 +4,7 @@
  * again under them. Whatever happens, a secret is the one of its own exchange, and what
  * fails is a key that was in a daemon.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -144,6 +145,16 @@ shared_client(
 	return client;
 }
 
+static unsigned
+n_descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
 static const struct storm {
 	enum mlkemclient_route route;
 	unsigned leases;
@@ -161,8 +172,10 @@ START_TEST(storm)
 	struct mlkemclient *client;
 	atomic_bool stop = false;
 	struct daemon daemon;
+	unsigned n_before;
 
 	daemon_start(&daemon, NULL);
+	n_before = n_descriptors();
 	client = shared_client(&daemon, storms[_i].route, storms[_i].leases);
 	workers_start(workers, client, &stop);
 	for (unsigned round = 0; round < n_rounds; round++) {
@@ -180,6 +193,7 @@ START_TEST(storm)
 	if (storms[_i].route == MLKEMCLIENT_ROUTE_DAEMON)
 		ck_assert_uint_gt(counts.by_daemon, 0);
 	mlkemclient_free(client);
+	ck_assert_uint_eq(n_descriptors(), n_before);
 	daemon_stop(&daemon);
 }
 END_TEST
