@@ -158,7 +158,8 @@ server_init_metrics(struct server *server)
 	r = metrics_http_new(&server->http, server->base, &server_http_ops, server);
 	for (unsigned i = 0; !r && i < activation->n_metrics; i++)
 		r = metrics_http_listen(server->http, activation->metrics[i]);
-	if (!r && config->metrics_listen) {
+	/* What is passed wins: in a unit's sandbox there is no other way. */
+	if (!r && config->metrics_listen && !activation->n_metrics) {
 		r = metrics_http_bind(config->metrics_listen);
 		if (r >= 0)
 			r = metrics_http_listen(server->http, r);

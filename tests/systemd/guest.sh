@@ -253,6 +253,22 @@ says_what_is_wrong() {
 	systemctl start mlkemd.service
 }
 
+# In the unit's sandbox there is no network but what is passed, and the log says so.
+names_the_directive() {
+	printf '[metrics]\nlisten = 127.0.0.1:9768\n' >/etc/mlkemd/mlkemd.conf
+	systemctl restart mlkemd.service || return 1
+	[ "$(figure mlkemd_selftest_success)" = 1 ] || return 1
+	systemctl mask --now mlkemd-metrics.socket
+	systemctl restart mlkemd.service && return 1
+	logged 'metrics.listen .*RestrictAddressFamilies=.*mlkemd-metrics.socket' || return 1
+	rm /etc/mlkemd/mlkemd.conf
+	systemctl stop mlkemd.service
+	systemctl unmask mlkemd-metrics.socket
+	systemctl daemon-reload
+	systemctl reset-failed
+	systemctl start mlkemd.service && soon ready
+}
+
 stops_cleanly() {
 	systemctl stop mlkemd.socket mlkemd-control.socket mlkemd-metrics.socket \
 		mlkemd.service || return 1
@@ -278,5 +294,6 @@ check restarts-control notices_lost_connections
 check tenant serves_a_tenant
 check on-demand starts_on_demand
 check bad-configuration says_what_is_wrong
+check address-family names_the_directive
 check stop stops_cleanly
 echo "case end ok"

@@ -24,7 +24,7 @@ CANNOT = 125  # vmrun's word for: there is no guest to be had
 CASES = ["install", "start", "exchange-as-allowed", "exchange-as-root", "forbidden-user",
          "limits", "security", "security-tenant", "scrape", "kill", "freeze", "reload",
          "reload-refused", "restarts", "restarts-control", "tenant", "on-demand",
-         "bad-configuration", "stop", "end"]
+         "bad-configuration", "address-family", "stop", "end"]
 
 
 def stage(directory):
