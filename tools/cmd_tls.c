@@ -17,6 +17,19 @@
 #define DEFAULT_GROUPS "X25519MLKEM768:X25519:P-256:P-384"
 #define SPLIT_PAUSE_MS 300
 
+/* 1 to 65535, or 0 if it is no port. */
+static unsigned
+parse_port(const char *text)
+{
+	size_t len = strlen(text);
+	unsigned long port;
+
+	if (len < 1 || len > 5 || strspn(text, "0123456789") != len)
+		return 0;
+	port = strtoul(text, NULL, 10);
+	return port <= 65535 ? (unsigned)port : 0;
+}
+
 /* host:port, [v6]:port or host alone, which means 443. */
 static int
 parse_peer(const struct ctl *ctl, const char *text, struct tls_peer *peer)
@@ -36,14 +49,12 @@ parse_peer(const struct ctl *ctl, const char *text, struct tls_peer *peer)
 		port = end + 1;
 	}
 	len = end ? (size_t)(end - host) : strlen(host);
-	if (len == 0 || len >= sizeof(peer->host) || strlen(port) > 5 ||
-	    strspn(port, "0123456789") != strlen(port) || atoi(port) < 1 ||
-	    atoi(port) > 65535)
+	if (len == 0 || len >= sizeof(peer->host) || parse_port(port) == 0)
 		return ctl_fail(ctl, CTL_USAGE,
 		    "the peer is written HOST:PORT, as in example.org:443");
 	memcpy(peer->host, host, len);
 	peer->host[len] = '\0';
-	strcpy(peer->port, port);
+	snprintf(peer->port, sizeof(peer->port), "%s", port);
 	return CTL_OK;
 }
 
@@ -197,7 +208,7 @@ show_json(const struct report *report)
 	json_begin(&json, stdout);
 	json_flag(&json, "ok", true);
 	json_string(&json, "host", report->peer->host);
-	json_number(&json, "port", (uint64_t)atoi(report->peer->port));
+	json_number(&json, "port", parse_port(report->peer->port));
 	json_string(&json, "address", report->peer->address);
 	json_string(&json, "version", version_name(flight->version));
 	json_string(&json, "group", report->group ? report->group->name : "");

@@ -71,7 +71,7 @@ read_cookie(struct tls_flight *flight, struct reader body)
 {
 	size_t len = get_number(&body, 2);
 
-	if (len != body.left || len > sizeof(flight->cookie)) {
+	if (len == 0 || len != body.left || len > sizeof(flight->cookie)) {
 		flight->not_tls = true;
 		return;
 	}

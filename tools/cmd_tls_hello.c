@@ -17,6 +17,8 @@ struct writer {
 static void
 put(struct writer *w, const void *data, size_t len)
 {
+	if (len == 0)
+		return;
 	if (w->full || w->size - w->len < len) {
 		w->full = true;
 		return;

@@ -271,7 +271,7 @@ tls_wire_run(const struct ctl *ctl, struct tls_peer *peer, struct tls_offer *off
     size_t first_segment, unsigned pause_ms, struct tls_seen *seen)
 {
 	uint64_t until_ns = ctl_now_ns() + ctl->timeout_ms * MS;
-	int fd, status;
+	int fd = -1, status;
 
 	status = peer_connect(ctl, peer, until_ns, seen, &fd);
 	if (status)
