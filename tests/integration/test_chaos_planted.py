@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""That test_chaos.py can fail: faults planted in the daemon, and what it sees then."""
+"""That test_chaos.py and test_surroundings.py can fail: faults planted in the daemon,
+and what they see then.
+"""
 
 import socket
 
@@ -9,8 +11,8 @@ from chaos import Ledger
 from daemon import Daemon
 from peer import Peer
 from scrape import ask
-from test_chaos import (Clocks, Scene, crowd, run, seed_of_this_run, wedged,
-                        with_few_descriptors)
+from test_chaos import Scene, run, seed_of_this_run, wedged
+from test_surroundings import Clocks, crowd, with_few_descriptors
 
 
 @pytest.mark.parametrize("fault", ["place-blind"])

@@ -2,7 +2,9 @@
 /*
  * no_memfd_secret COMMAND ARGS...: runs a command for which memfd_secret(2) does not
  * exist, as on a kernel without it: a seccomp filter answers ENOSYS. With -m, mlock(2)
- * and its kin are refused too (EPERM). The filter survives exec and does nothing else.
+ * and its kin are refused too (EPERM); with -i, sockets that are not AF_UNIX instead
+ * (EAFNOSUPPORT), as RestrictAddressFamilies= of a unit does. The filter survives exec
+ * and does nothing else.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -11,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +24,11 @@
 #define REFUSE(number, error)                         \
  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), \
      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+/* The lower half of a system call's first argument. */
+#define LOAD_FIRST                                                      \
+ BPF_STMT(                                                              \
+     BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]) + \
+				   (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 static int
@@ -41,11 +49,18 @@ main(int argc, char **argv)
 	struct sock_filter no_lock[] = {LOAD_NUMBER, REFUSE(MEMFD_SECRET, ENOSYS),
 	    REFUSE(SYS_mlock, EPERM), REFUSE(SYS_mlock2, EPERM),
 	    REFUSE(SYS_mlockall, EPERM), ALLOW};
+	struct sock_filter no_inet[] = {LOAD_NUMBER,
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3), LOAD_FIRST,
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT), ALLOW};
 	int first = 1, r;
 
 	if (argc > 1 && !strcmp(argv[1], "-m")) {
 		first = 2;
 		r = install(no_lock, sizeof(no_lock) / sizeof(no_lock[0]));
+	} else if (argc > 1 && !strcmp(argv[1], "-i")) {
+		first = 2;
+		r = install(no_inet, sizeof(no_inet) / sizeof(no_inet[0]));
 	} else {
 		r = install(no_secret, sizeof(no_secret) / sizeof(no_secret[0]));
 	}
