@@ -136,12 +136,13 @@ kind_cost(const struct auto_kind *kind, enum auto_choice choice)
 static const struct auto_kind *
 kind_of_use(const struct route_auto *costs, unsigned op, unsigned size)
 {
-	const struct auto_kind *kinds;
+	const struct auto_kind *use;
 
 	if (op % AUTO_N_OPS != AUTO_KEYGEN)
 		return NULL;
-	kinds = costs->kinds[op + AUTO_DECAPS - AUTO_KEYGEN];
-	return kinds[size].local.n && kinds[size].daemon.n ? &kinds[size] : &kinds[0];
+	op += AUTO_DECAPS - AUTO_KEYGEN;
+	use = &costs->kinds[op][size];
+	return use->local.n && use->daemon.n ? use : &costs->kinds[op][0];
 }
 
 uint64_t
@@ -308,14 +309,12 @@ route_auto_learn_local(struct route_auto *costs, unsigned op, size_t n_items,
 static bool
 is_probing(const struct route_auto *costs, unsigned op, unsigned size)
 {
-	const struct auto_kind *makers;
-
 	if (costs->kinds[op][size].in_burst)
 		return true;
 	if (op % AUTO_N_OPS != AUTO_DECAPS)
 		return false;
-	makers = costs->kinds[op + AUTO_KEYGEN - AUTO_DECAPS];
-	return makers[size].in_burst || makers[0].in_burst;
+	op -= AUTO_DECAPS - AUTO_KEYGEN;
+	return costs->kinds[op][size].in_burst || costs->kinds[op][0].in_burst;
 }
 
 /* What it took longer than it would have here. */
