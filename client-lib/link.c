@@ -184,16 +184,16 @@ waiter_push(struct mlkemclient *client, struct waiter *waiter)
 			return;
 		}
 		waiter->state = WAITER_SENDING;
+		/* The daemon may run, and answer, before send() has returned. */
+		waiter->sent_us = client_now(client);
 	}
 	if (waiter->state != WAITER_SENDING)
 		return;
 	err = push_out(client);
 	if (err != 0)
 		link_close(client, err);
-	if (waiter->state == WAITER_SENDING && link->out_len == 0) {
+	else if (link->out_len == 0)
 		waiter->state = WAITER_SENT;
-		waiter->sent_us = client_now(client);
-	}
 }
 
 /*
