@@ -18,6 +18,7 @@ TEST_PACKAGES=(
 	protobuf-compiler python3 python3-pytest python3-protobuf
 	util-linux procps binutils valgrind libc6-dbg mandoc shellcheck
 	openssl curl
+	systemd-container e2fsprogs # a guest with systemd; without, tests/systemd is skipped
 )
 # Other CPUs and architectures; whoever lacks them has those tests skipped.
 FOREIGN_PACKAGES=(qemu-user gcc-s390x-linux-gnu gcc-i686-linux-gnu)
