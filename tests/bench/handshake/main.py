@@ -74,7 +74,7 @@ class Rig:
     def __init__(self, args, directory):
         self.args, self.directory = args, directory
         self.programs = servers.find_programs()
-        self.running, self.skipped = [], []
+        self.skipped = []
         if "openssl" not in self.programs["debian-13"]:
             print("the client needs OpenSSL 3.5 of Debian 13", file=sys.stderr)
             sys.exit(NOT_HERE)
@@ -89,7 +89,6 @@ class Rig:
         (directory / "both.pem").write_text(
             (directory / "cert.pem").read_text() + (directory / "key.pem").read_text())
         self.daemon = servers.Daemon(args.build, directory, args.server_cpus)
-        self.running.append(self.daemon)
         self.upstream = None
 
     def need_upstream(self):
@@ -109,7 +108,6 @@ class Rig:
             env["MLKEMD_BACKEND"] = case.backend
         proxy = servers.Proxy(self.directory, self.programs[case.root][kind], name, text,
                               port, workers, cpus, env)
-        self.running.append(proxy)
         return proxy
 
     def start(self, case, kind, workers):
@@ -134,10 +132,6 @@ class Rig:
         if case.backend == "avx2" and " avx2 " not in flags:
             return "no AVX2"
         return None
-
-    def stop(self):
-        for process in reversed(self.running):
-            process.stop()
 
 
 class Row:
@@ -233,7 +227,6 @@ def main():
     args = arguments()
     signal.signal(signal.SIGTERM, lambda *unused: sys.exit(1))
     directory = pathlib.Path(tempfile.mkdtemp(prefix="mlkemd-handshake-"))
-    rig = None
     try:
         rig = Rig(args, directory)
         if args.trouble or args.growth:
@@ -254,8 +247,7 @@ def main():
             show(results, wanted, rig.skipped)
         return int(any(result["failed"] for result in results))
     finally:
-        if rig:
-            rig.stop()
+        servers.stop_all()
         shutil.rmtree(directory, ignore_errors=True)
 
 

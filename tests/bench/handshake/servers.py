@@ -68,6 +68,14 @@ def children(pid):
     return out
 
 
+STARTED = []  # every Process, from the moment that it runs
+
+
+def stop_all():
+    while STARTED:
+        STARTED.pop().stop()
+
+
 class Process:
     """A foreground process; its output goes to a log in its folder."""
 
@@ -78,6 +86,7 @@ class Process:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={**os.environ, **(env or {})}, pass_fds=pass_fds,
                 preexec_fn=lambda: os.sched_setaffinity(0, cpus))
+        STARTED.append(self)
         self.pid = self.process.pid
 
     def pids(self):
