@@ -237,6 +237,7 @@ def test_chaos():
             assert ledger.n["exchanges"] >= 20
             wait_for(lambda: daemon.stats()["connections"] <= 1, 30 * SLOW, "all gone")
             wait_for(lambda: daemon.stats()["handles"] == 0, 30 * SLOW, "no key is left")
+            wait_for(lambda: os.path.exists(daemon.path), 30 * SLOW, "it has bound again")
             exchange(daemon.path, count=64)
 
 

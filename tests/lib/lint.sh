@@ -63,6 +63,10 @@ includes() {
 		'include *[<"]event2/' \
 		$(git ls-files 'daemon/service*.[ch]' 'daemon/key*.[ch]' \
 			'daemon/codec*.[ch]' 'daemon/batch*.[ch]')
+	rule 'the daemon starts no process, and nobody sets a locale' \
+		'\b(fork|vfork|posix_spawnp?|popen|system|daemon|exec[lv]p?e?|setlocale) *\(' \
+		$(git ls-files 'daemon/*.c' 'kem/*.c' 'proto/*.c' 'client-lib/*.c' \
+			'provider/*.c' | grep -v daemon/sandbox.c)
 	rule 'the client library prints nothing and sets no handler' \
 		'\b(printf|fprintf|puts|signal|sigaction|atexit|pthread_create) *\(' \
 		$(git ls-files 'client-lib/*.c' | grep -v examples/)
