@@ -44,9 +44,10 @@ frame_pack(uint8_t *out, Mlkemd__V1__Request *request)
 }
 
 static size_t
-put_decaps(uint8_t *out, const struct bench_values *values,
-    Mlkemd__V1__Request *request, unsigned n, const struct bench_handle *handles)
+put_decaps(uint8_t *out, const struct bench_values *values, uint64_t id, unsigned n,
+    const struct bench_handle *handles)
 {
+	Mlkemd__V1__Request request = MLKEMD__V1__REQUEST__INIT;
 	Mlkemd__V1__Decapsulate op = MLKEMD__V1__DECAPSULATE__INIT;
 	Mlkemd__V1__DecapsulateItem items[MLKEMCLIENT_MAX_ITEMS];
 	Mlkemd__V1__DecapsulateItem *list[MLKEMCLIENT_MAX_ITEMS];
@@ -62,15 +63,16 @@ put_decaps(uint8_t *out, const struct bench_values *values,
 	op.algorithm = (Mlkemd__V1__Algorithm)values->alg;
 	op.items = list;
 	op.n_items = n;
-	request->op_case = MLKEMD__V1__REQUEST__OP_DECAPSULATE;
-	request->decapsulate = &op;
-	return frame_pack(out, request);
+	request.id = id;
+	request.op_case = MLKEMD__V1__REQUEST__OP_DECAPSULATE;
+	request.decapsulate = &op;
+	return frame_pack(out, &request);
 }
 
 static size_t
-put_encaps(uint8_t *out, const struct bench_values *values,
-    Mlkemd__V1__Request *request, unsigned n)
+put_encaps(uint8_t *out, const struct bench_values *values, uint64_t id, unsigned n)
 {
+	Mlkemd__V1__Request request = MLKEMD__V1__REQUEST__INIT;
 	Mlkemd__V1__Encapsulate op = MLKEMD__V1__ENCAPSULATE__INIT;
 	ProtobufCBinaryData shares[MLKEMCLIENT_MAX_ITEMS];
 
@@ -80,39 +82,55 @@ put_encaps(uint8_t *out, const struct bench_values *values,
 	op.algorithm = (Mlkemd__V1__Algorithm)values->alg;
 	op.shares = shares;
 	op.n_shares = n;
-	request->op_case = MLKEMD__V1__REQUEST__OP_ENCAPSULATE;
-	request->encapsulate = &op;
-	return frame_pack(out, request);
+	request.id = id;
+	request.op_case = MLKEMD__V1__REQUEST__OP_ENCAPSULATE;
+	request.encapsulate = &op;
+	return frame_pack(out, &request);
+}
+
+static size_t
+put_keygen(uint8_t *out, const struct bench_values *values, uint64_t id, unsigned n)
+{
+	Mlkemd__V1__Request request = MLKEMD__V1__REQUEST__INIT;
+	Mlkemd__V1__GenerateKeys op = MLKEMD__V1__GENERATE_KEYS__INIT;
+
+	op.algorithm = (Mlkemd__V1__Algorithm)values->alg;
+	op.count = n;
+	request.id = id;
+	request.op_case = MLKEMD__V1__REQUEST__OP_GENERATE_KEYS;
+	request.generate_keys = &op;
+	return frame_pack(out, &request);
+}
+
+static size_t
+put_hello(uint8_t *out, uint64_t id)
+{
+	Mlkemd__V1__Request request = MLKEMD__V1__REQUEST__INIT;
+	Mlkemd__V1__Hello op = MLKEMD__V1__HELLO__INIT;
+
+	op.min_version = op.max_version = WIRE_VERSION;
+	op.client_name = (char *)"mlkemctl bench";
+	request.id = id;
+	request.op_case = MLKEMD__V1__REQUEST__OP_HELLO;
+	request.hello = &op;
+	return frame_pack(out, &request);
 }
 
 size_t
 bench_frame_put(uint8_t *out, const struct bench_values *values, enum bench_kind kind,
     uint64_t id, unsigned n, const struct bench_handle *handles)
 {
-	Mlkemd__V1__Request request = MLKEMD__V1__REQUEST__INIT;
-	Mlkemd__V1__GenerateKeys keygen = MLKEMD__V1__GENERATE_KEYS__INIT;
-	Mlkemd__V1__Hello hello = MLKEMD__V1__HELLO__INIT;
-
-	request.id = id;
 	switch (kind) {
 	case BENCH_DO_ENCAPS:
-		return put_encaps(out, values, &request, n);
+		return put_encaps(out, values, id, n);
 	case BENCH_DO_DECAPS:
-		return put_decaps(out, values, &request, n, handles);
+		return put_decaps(out, values, id, n, handles);
 	case BENCH_DO_KEYGEN:
-		keygen.algorithm = (Mlkemd__V1__Algorithm)values->alg;
-		keygen.count = n;
-		request.op_case = MLKEMD__V1__REQUEST__OP_GENERATE_KEYS;
-		request.generate_keys = &keygen;
-		return frame_pack(out, &request);
+		return put_keygen(out, values, id, n);
 	case BENCH_HELLO:
 		break;
 	}
-	hello.min_version = hello.max_version = WIRE_VERSION;
-	hello.client_name = (char *)"mlkemctl bench";
-	request.op_case = MLKEMD__V1__REQUEST__OP_HELLO;
-	request.hello = &hello;
-	return frame_pack(out, &request);
+	return put_hello(out, id);
 }
 
 static void

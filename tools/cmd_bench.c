@@ -99,10 +99,12 @@ row_round(struct bench_command *bench, struct bench_row *row, unsigned round)
 	uint64_t duration_ns =
 	    bench->ctl->bench.duration_ms * 1000000ull / bench->ctl->bench.rounds;
 	uint64_t items = row->result->n_items, wall_ns = row->result->wall_ns, cpu_ns;
-	int status;
+	int status = CTL_OK;
 
 	if (bench->counted)
 		status = stats_read(bench->ctl, &bench->before);
+	if (status)
+		return status;
 	cpu_ns = stats_cpu_ns(bench->before.pid);
 	status = bench_load_run(row->load, duration_ns, row->result);
 	if (status)

@@ -47,6 +47,7 @@ ask_as(struct doctor *doctor, const struct passwd *user)
 static void
 look_at_user(struct doctor *doctor, const struct proxy *proxy)
 {
+	/* cppcheck-suppress getpwnamCalled ; one thread */
 	const struct passwd *user = getpwnam(proxy->user);
 	char what[32], remedy[160];
 	int answer;
@@ -133,6 +134,7 @@ count_processes(const char *program, unsigned *n, unsigned *n_loaded)
 	char name[64];
 
 	*n = *n_loaded = 0;
+	/* cppcheck-suppress readdirCalled ; its own stream */
 	while (dir && (entry = readdir(dir))) {
 		if (!is_pid(entry))
 			continue;
