@@ -23,7 +23,9 @@ kem_need(struct mlkemclient *client)
 	return 0;
 }
 
-/* An idle one, a new one, or, when there may be no more, the next that is given back. */
+/*
+ * An idle one, a new one, or, when there may be no more, the next that is given back.
+ */
 static struct bench *
 bench_find(struct mlkemclient *client)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * job.h: one operation on 1 to 64 items, as it goes from single.c and batch.c through
- * route.c to the daemon or to local.c. It lies on its caller's stack, a batch's items on
- * the heap, and belongs to that call alone.
+ * route.c to the daemon or to local.c. It lies on its caller's stack, a batch's items
+ * on the heap, and belongs to that call alone.
  */
 #ifndef MLKEMCLIENT_JOB_H
 #define MLKEMCLIENT_JOB_H

@@ -151,7 +151,9 @@ lease_put(struct mlkemclient *client, struct lease_rack *rack, const uint8_t *sh
 	memcpy(lease->handle, handle, sizeof(lease->handle));
 }
 
-/* All that was wanted came: as long as they are used up, twice as many the next time. */
+/*
+ * All that was wanted came: as long as they are used up, twice as many the next time.
+ */
 void
 lease_answered(struct mlkemclient *client, struct lease_rack *rack, int error)
 {

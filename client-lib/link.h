@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * link.h: the connection to the daemon, one for all threads of a process. A caller sends
- * its request and waits for the answer that bears its id. One of those who wait, the
- * leader, sleeps at the socket, outside the lock, and gives every answer to its asker;
- * when it has its own it makes another the leader. Nobody else is woken for nothing.
+ * link.h: the connection to the daemon, one for all threads of a process. A caller
+ * sends its request and waits for the answer that bears its id. One of those who wait,
+ * the leader, sleeps at the socket, outside the lock, and gives every answer to its
+ * asker; when it has its own it makes another the leader. Nobody else is woken for
+ * nothing.
  *   exchange.c   connects, says Hello, asks again once if the connection was lost
  *   link.c       one question: sends, waits, leads
  *   answers.c    takes in what came, and finds whose it is
@@ -92,16 +93,18 @@ struct link {
 	struct arena arena; /* for encoding and decoding */
 };
 
-/* All below are called with the handle's lock; those that wait give it back meanwhile. */
+/*
+ * All below are called with the handle's lock; those that wait give it back meanwhile.
+ */
 
 /* exchange.c. Returns 0 when the answer is in, or a negative MLKEMCLIENT_E_... */
 must_check int exchange_run(
     struct mlkemclient *client, struct call *call, uint64_t deadline_us);
 
 /*
- * link.c. link_call() asks on the open connection; may give LINK_E_LOST. link_tell() asks
- * without waiting, and only if that takes no waiting: 0, or positive if it did not. The
- * answer goes to its rack, or is dropped.
+ * link.c. link_call() asks on the open connection; may give LINK_E_LOST. link_tell()
+ * asks without waiting, and only if that takes no waiting: 0, or positive if it did
+ * not. The answer goes to its rack, or is dropped.
  */
 must_check int link_call(
     struct mlkemclient *client, struct call *call, uint64_t deadline_us);

@@ -39,8 +39,8 @@ struct local {
 };
 
 /*
- * bench_take() waits for one if all are taken; the first opens the kem. NULL: there is no
- * memory, or no kem (told in the thread's message). Both without the lock.
+ * bench_take() waits for one if all are taken; the first opens the kem. NULL: there is
+ * no memory, or no kem (told in the thread's message). Both without the lock.
  */
 struct bench *bench_take(struct mlkemclient *client);
 void bench_give(struct mlkemclient *client, struct bench *bench, size_t n_done);

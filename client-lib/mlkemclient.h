@@ -4,28 +4,29 @@
  *
  * A struct mlkemclient is a process's way to the daemon. It starts no thread, sets no
  * signal handler, registers no atexit, prints nothing, raises no SIGPIPE and keeps no
- * global but each thread's last message. It connects at the first call that needs it and
- * again after the daemon was restarted.
+ * global but each thread's last message. It connects at the first call that needs it
+ * and again after the daemon was restarted.
  *
  * Calls of several threads on one handle may overlap: they share one connection, and
  * work in this process at the same time. A key is used by one thread at a time, and
- * mlkemclient_free() by the last. A child after fork() has a handle that has done nothing
- * yet, whatever other threads were doing at that moment: its own connection, counts and
- * leases. Calls use at most 24 KiB of stack, so that they may be made on a fibre.
+ * mlkemclient_free() by the last. A child after fork() has a handle that has done
+ * nothing yet, whatever other threads were doing at that moment: its own connection,
+ * counts and leases. Calls use at most 24 KiB of stack, so that they may be made on a
+ * fibre.
  *
  * All calls are synchronous and end within their deadline, which runs from the start of
- * the call, connecting included; what falls back is done even if that takes longer. Buffers are the caller's; sizes are in bytes and
- * exact. On an error every output is all zero. Secrets that you no longer need are
- * yours to wipe: mlkemclient_wipe().
+ * the call, connecting included; what falls back is done even if that takes longer.
+ * Buffers are the caller's; sizes are in bytes and exact. On an error every output is
+ * all zero. Secrets that you no longer need are yours to wipe: mlkemclient_wipe().
  *
  * Where a call is worked. On route daemon an operation that starts something (key
  * generation, encapsulation, decapsulation with a private key of yours) is asked of the
  * daemon, which has daemon_deadline_us; if it can't, this process does it, whatever is
  * left of the deadline. With require there is no such fallback and the daemon has the
- * whole deadline. A key that lives in the daemon can be used there only. A daemon that did
- * not answer in time is left alone for 1 s, then 2, 4 ... 30 s, and then tried again by
- * one call; meanwhile calls go local, or fail with MLKEMCLIENT_E_UNAVAILABLE if
- * require. One that drains or refused us is left alone for a second
+ * whole deadline. A key that lives in the daemon can be used there only. A daemon that
+ * did not answer in time is left alone for 1 s, then 2, 4 ... 30 s, and then tried
+ * again by one call; meanwhile calls go local, or fail with MLKEMCLIENT_E_UNAVAILABLE
+ * if require. One that drains or refused us is left alone for a second
  * (MLKEMCLIENT_E_DRAINING, MLKEMCLIENT_E_DENIED ... if require).
  *
  * Memory that holds secrets is locked as far as RLIMIT_MEMLOCK allows (32 KiB for the

@@ -95,7 +95,9 @@ START_TEST(cheaper_process_is_used)
 }
 END_TEST
 
-/* Nothing taught: what both sides cost is found out by probes, a small share of calls. */
+/*
+ * Nothing taught: what both sides cost is found out by probes, a small share of calls.
+ */
 START_TEST(costs_are_found_out)
 {
 	const unsigned op = ROUTE_AUTO_OP(AUTO_ENCAPS, KEM_ALG_X25519MLKEM768);

@@ -316,7 +316,9 @@ START_TEST(a_full_daemon_is_asked_for_less)
 }
 END_TEST
 
-/* A refill that is not answered holds nobody up, and is not asked for again and again. */
+/*
+ * A refill that is not answered holds nobody up, and is not asked for again and again.
+ */
 START_TEST(nobody_waits_for_a_refill)
 {
 	struct mlkemclient *client;

@@ -71,7 +71,10 @@ START_TEST(answers_that_take_longer_are_slept_for)
 
 	waits(&spin, 200, 5, 15);
 	ck_assert_uint_eq(spin_budget_us(&spin, 4), 15);
-	/* The daemon is slower now: looking is soon given up, but for a try now and then. */
+	/*
+	 * The daemon is slower now: looking is soon given up, but for a try now and
+	 * then.
+	 */
 	ck_assert_uint_lt(waits(&spin, 6400, 100, 15), 15 * (20 + 6400 / SPIN_TRY + 1));
 	/* It is quick again, and that is found. */
 	waits(&spin, SPIN_TRY + 40, 5, 15);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * OpenSSL's fibres (ASYNC_start_job) have 32 KiB of stack and no guard page. Here every
- * call runs on such a stack with guard pages around it, painted, and may use no more than
- * 24 KiB of it.
+ * call runs on such a stack with guard pages around it, painted, and may use no more
+ * than 24 KiB of it.
  */
 #include <check.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_client DAEMON [ROUNDS [leases]]: what the library costs its caller. Starts DAEMON on a
- * private socket and prints, for one thread,
+ * bench_client DAEMON [ROUNDS [leases]]: what the library costs its caller. Starts
+ * DAEMON on a private socket and prints, for one thread,
  *   - key generation by leases, refills included (CPU and wall, a key)
  *   - the three operations through the daemon, sleeping and looking first
  *   - the same in this process
