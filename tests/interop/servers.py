@@ -232,9 +232,12 @@ class Daemonized(Running):
         if self.ended:
             return
         self.ended = True
-        with contextlib.suppress(ProcessLookupError):
-            pid = self.pid
-            os.kill(pid, signal.SIGTERM)
+        pid = self.pid
+        if exists(pid):
+            # A session of its own, which masters that replace each other share.
+            group = os.getpgid(pid)
+            assert group != os.getpgrp()
+            os.killpg(group, signal.SIGTERM)
             wait_for(lambda: not exists(pid), 30, "ended")
         found = REPORT.search(self.log_path.read_bytes())
         assert not found, f"{self.name}: {self.log()}"
