@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""An SPDX 2.3 bill of materials of a build: sbom.py BUILD SOURCE OUTPUT PROGRAM...
+"""An SPDX 2.3 bill of materials: sbom.py BUILD SOURCE OUTPUT PROGRAM...
 
 What this project is, each PROGRAM that it installs, and the libraries that these are
 linked with, as their ELF headers say; versions come from meson's introspection of BUILD.
@@ -49,7 +49,7 @@ def created(source):
 
 
 def needed(program):
-    """(sonames that it is linked with, what libraries it has inside)"""
+    """The sonames that a program is linked with."""
     text = subprocess.run(["readelf", "-dW", program], check=True, capture_output=True,
                           text=True, env={**os.environ, "LC_ALL": "C"}).stdout
     return re.findall(r"\(NEEDED\).*\[(.*)\]", text)

@@ -23,7 +23,7 @@ make_in() {
 		cd tree
 		dpkg-buildpackage -us -uc "$@" || exit
 		mkdir -p "$result"
-		cp ../*.deb ../*.dsc ../*.changes ../*.tar.* "$result/"
+		cp ../*.deb ../*.dsc ../*.buildinfo ../*.changes ../*.tar.* "$result/"
 	) >"$dir.log" 2>&1 || {
 		grep -E '(error|warning): |FAILED|Error ' "$dir.log" | cut -c1-160 | tail -n 20
 		tail -n 10 "$dir.log" | cut -c1-160
@@ -40,6 +40,14 @@ echo "case build ok"
 	cd /out/debs
 	lintian --allow-root --no-cfg --tag-display-limit 0 -EviI ./*.changes
 ) >/out/lintian 2>&1 || :
+
+# What a stranger has who installs the development files.
+if dpkg -i /out/debs/libmlkemclient*_*.deb && /out/work/tree/debian/tests/link; then
+	echo "case link ok"
+else
+	echo "case link FAIL"
+fi >/out/link.log 2>&1
+grep '^case' /out/link.log || cat /out/link.log
 
 if [ "${1-}" = again ]; then
 	umask 027
