@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kem.c: any number of items in a call comes out as one by one. */
 #include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kem/mlkem.h"
 #include "tests/kem/generic8.h"
@@ -200,6 +204,62 @@ START_TEST(test_random_rounds)
 }
 END_TEST
 
+/* Groups of random keys, both ways; returns how many secrets differ. */
+static size_t
+random_group(enum kem_alg alg, bool planted)
+{
+	const struct kem_alg_info *info = kem_alg_info(alg);
+	size_t n_differ = 0;
+
+	for (size_t i = 0; i < KEM_GROUP_MAX; i++) {
+		keygen[i] = (struct kem_keygen_item){
+		    .share = batch[i].share, .secret = batch[i].secret};
+		encaps[i] = (struct kem_encaps_item){.share = batch[i].share,
+		    .share_len = info->share_bytes,
+		    .ct = batch[i].ct,
+		    .shared = &batch[i].made};
+		decaps[i] = (struct kem_decaps_item){.key = &batch[i].key,
+		    .ct = batch[i].ct,
+		    .ct_len = info->ct_bytes,
+		    .shared = &batch[i].found};
+	}
+	ck_assert_int_eq(
+	    kem_keygen(test_kem(), alg, keygen, KEM_GROUP_MAX, test_scratch()), 0);
+	ck_assert_int_eq(
+	    kem_encaps(test_kem(), alg, encaps, KEM_GROUP_MAX, test_scratch()), 0);
+	for (size_t i = 0; i < KEM_GROUP_MAX; i++)
+		kem_private_from_parts(
+		    &batch[i].key, alg, batch[i].secret, batch[i].share);
+	if (planted)
+		batch[3].ct[9] ^= 2;
+	ck_assert_int_eq(
+	    kem_decaps(test_kem(), alg, decaps, KEM_GROUP_MAX, test_scratch()), 0);
+	for (size_t i = 0; i < KEM_GROUP_MAX; i++)
+		n_differ +=
+		    memcmp(&batch[i].made, &batch[i].found, info->shared_bytes) != 0;
+	return n_differ;
+}
+
+/*
+ * What goes wrong once in many runs: a thousand, or with MLKEMD_LONG=1 a million or as
+ * many as fit into half a minute.
+ */
+START_TEST(test_many_rounds)
+{
+	const enum kem_alg alg = (enum kem_alg)_i;
+	const bool is_long = getenv("MLKEMD_LONG") != NULL;
+	const time_t end = time(NULL) + 30;
+	size_t done = 0;
+
+	for (; done < 1000 || (is_long && done < 1000000 && time(NULL) < end);
+	     done += KEM_GROUP_MAX)
+		ck_assert_uint_eq(random_group(alg, false), 0);
+	ck_assert_uint_eq(random_group(alg, true), 1);
+	if (is_long)
+		printf("%s: %zu rounds\n", kem_alg_info(alg)->name, done);
+}
+END_TEST
+
 int
 main(int argc, char **argv)
 {
@@ -214,6 +274,7 @@ main(int argc, char **argv)
 	tcase_add_loop_test(tc, test_same_item_in_all_lanes, 0, KEM_N_ALGS);
 	tcase_add_loop_test(tc, test_any_alignment, 0, KEM_N_ALGS);
 	tcase_add_loop_test(tc, test_random_rounds, 0, KEM_N_ALGS);
+	tcase_add_loop_test(tc, test_many_rounds, 0, KEM_N_ALGS);
 	suite_add_tcase(suite, tc);
 	return test_main(argc, argv, suite);
 }
