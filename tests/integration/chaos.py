@@ -106,6 +106,7 @@ class Client(threading.Thread):
     def ask(self, peer, requests):
         """Sends all of them, then takes one answer for each: {id: answer}."""
         waiting, answers = {r.id for r in requests}, {}
+        called_off = {r.cancel.id for r in requests if r.HasField("cancel")}
         peer.send_raw(b"".join(map(frame, requests)))
         if self.choose.random() < 0.05:
             time.sleep(0.2)  # one that reads late
@@ -117,7 +118,8 @@ class Client(threading.Thread):
             waiting.remove(answer.id)
             answers[answer.id] = answer
             if answer.status != pb.OK:
-                assert answer.status in REFUSALS, answer
+                assert answer.status in REFUSALS or (
+                    answer.status == pb.CANCELLED and answer.id in called_off), answer
                 self.ledger.count("refused")
         self.ledger.count("answers", len(answers))
         return answers
@@ -145,15 +147,23 @@ class Client(threading.Thread):
             return
         self.ledger.first_time("ciphertext", sent.ciphertext)
         self.ledger.first_time("secret", sent.secret)
-        # Twice: whichever is first in the batch spends the handle.
-        requests = [peer.request("decapsulate", algorithm=algorithm, items=[
+        # Twice: whichever is first in the batch spends the handle. Sometimes it is given
+        # back in between, or the second try is called off.
+        decaps = [peer.request("decapsulate", algorithm=algorithm, items=[
             item(sent.ciphertext, handle=key.handle)]) for _ in range(2)]
-        answers = [a.decapsulated.items[0]
-                   for a in self.ask(peer, requests).values() if a.status == pb.OK]
+        between = []
+        if self.choose.random() < 0.2:
+            between = [peer.request("release", handles=[key.handle] * 2)]
+        elif self.choose.random() < 0.2:
+            between = [peer.request("cancel", id=decaps[1].id)]
+        got = self.ask(peer, [decaps[0], *between, decaps[1]])
+        answers = [got[r.id].decapsulated.items[0] for r in decaps
+                   if got[r.id].status == pb.OK]
         good = [a for a in answers if a.status == pb.OK]
-        if len(good) > 1:
+        released = sum(got[r.id].released.released for r in between)
+        if len(good) + released > 1:
             self.ledger.blame("a handle was used twice")
-        if [a.status for a in answers] == [pb.KEY_NOT_FOUND] * 2:
+        if [a.status for a in answers] == [pb.KEY_NOT_FOUND] * 2 and not released:
             self.ledger.blame("a living key was not found")
         for one in good:
             self.ledger.count("exchanges")
