@@ -29,15 +29,17 @@ while (time < $end && !-e $stop) {
 printf "attempts=%d refused=%d lost=%d worst_ms=%d\n", $n, $refused, $lost, 1000 * $worst;
 END
 
-# check NAME COMMAND...: a case.
+# check NAME COMMAND...: a case. Not called from an "if", in which bash would ignore set -e.
 check() {
-	local name=$1 out
+	local name=$1 out status
 	shift
-	if out=$("$@" 2>&1); then
+	out=$("$@" 2>&1)
+	status=$?
+	if [ $status = 0 ]; then
 		echo "case $name ok"
 	else
 		printf '%s\n' "$out" | sed 's/^/| /'
-		echo "case $name FAIL exit status $?"
+		echo "case $name FAIL exit status $status"
 	fi
 }
 
