@@ -126,7 +126,7 @@ void conn_set_flush(struct conn_set *set);
 
 /* True if conn_set_collect() would find something now. */
 bool conn_set_has_work(const struct conn_set *set);
-/* True if no request waits and every answer is out. */
+/* True if no request waits, a Hello still to come included, and every answer is out. */
 bool conn_set_is_quiet(const struct conn_set *set);
 
 /* Notes the time of the first callback of a turn. */

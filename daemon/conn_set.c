@@ -106,7 +106,8 @@ bool
 conn_set_is_quiet(const struct conn_set *set)
 {
 	return !conn_set_has_work(set) && TAILQ_EMPTY(&set->starved) &&
-	       TAILQ_EMPTY(&set->stalled) && TAILQ_EMPTY(&set->hungry);
+	       TAILQ_EMPTY(&set->stalled) && TAILQ_EMPTY(&set->hungry) &&
+	       TAILQ_EMPTY(&set->hello);
 }
 
 static bool

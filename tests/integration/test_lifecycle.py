@@ -273,6 +273,19 @@ def test_sigterm_answers_what_it_accepted():
         assert not os.path.exists(daemon.path)
 
 
+def test_sigterm_hears_the_hello_of_who_was_let_in():
+    """Over a restart no attempt is lost, though it came just before; who says nothing is
+    waited for as long as at any time, and no longer."""
+    with Daemon() as daemon:
+        with Peer(daemon.path, hello=False) as peer, Peer(daemon.path, hello=False):
+            wait_for(lambda: daemon.stats()["connections"] == 2, 20 * SLOW, "accepted")
+            daemon.signal(signal.SIGTERM)
+            wait_for(lambda: ">stop: " in daemon.log(), 20 * SLOW, "stop")
+            assert peer.hello().status == pb.OK
+            assert daemon.process.wait(20 * SLOW) == 0
+        daemon.ended_on_purpose = True
+
+
 def test_sigterm_lets_live_handles_decapsulate():
     with Daemon() as daemon, daemon.peer() as peer, daemon.peer() as other:
         (key,) = peer.keygen(pb.X25519MLKEM768)
