@@ -164,6 +164,7 @@ run gcc "${plain[@]}" "${long[@]}" --suite interop
 if [ "$length" = long ]; then
 	packages_foreign "${FOREIGN_PACKAGES[@]}" "${FOREIGN_LONG_PACKAGES[@]}"
 	run gcc --suite foreign --suite foreign-long
+	run gcc --suite packages-long
 	foreign=(--long s390x i386 arm64 riscv64)
 else
 	packages_foreign "${FOREIGN_PACKAGES[@]}"
