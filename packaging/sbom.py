@@ -5,7 +5,8 @@
 What this project is, each PROGRAM that it installs, and the libraries that these are
 linked with, as their ELF headers say; versions come from meson's introspection of BUILD.
 Nothing of the time or place of the build goes in: two builds of one source give the same
-bytes. A library that is not in LIBRARIES ends the build, so that its licence is looked at.
+bytes. A library that is not in LIBRARIES (another libc, a sanitizer's run-time) is written
+by its soname with NOASSERTION for what is not known of it, and a warning says so.
 """
 
 import datetime
@@ -19,8 +20,8 @@ import uuid
 
 # soname -> (project, dependency of meson.build that knows its version, licence)
 LIBRARIES = {
-    "libc.so": ("glibc", None, "LGPL-2.1-or-later"),
-    "libm.so": ("glibc", None, "LGPL-2.1-or-later"),
+    "libc.so.6": ("glibc", None, "LGPL-2.1-or-later"),
+    "libm.so.6": ("glibc", None, "LGPL-2.1-or-later"),
     "ld-linux": ("glibc", None, "LGPL-2.1-or-later"),
     "libcrypto.so": ("openssl", "libcrypto", "Apache-2.0"),
     "libssl.so": ("openssl", "libcrypto", "Apache-2.0"),
@@ -29,6 +30,7 @@ LIBRARIES = {
     "libprotobuf-c.so": ("protobuf-c", "libprotobuf-c", "BSD-2-Clause"),
     "libseccomp.so": ("libseccomp", "libseccomp", "LGPL-2.1-only"),
 }
+UNKNOWN = "NOASSERTION"
 OURS = "Apache-2.0 AND (Apache-2.0 OR MIT)"
 PURPOSE = {True: "LIBRARY", False: "APPLICATION"}
 
@@ -59,8 +61,9 @@ def library_of(soname):
     for start, row in LIBRARIES.items():
         if soname.startswith(start):
             return row
-    sys.exit(f"sbom: {soname} is not in the table of packaging/sbom.py: add its project "
-             "and licence")
+    print(f"sbom: warning: {soname} is not in the table of packaging/sbom.py: its version "
+          "and licence are left open", file=sys.stderr)
+    return soname, None, UNKNOWN
 
 
 def spdx_id(name):
@@ -79,7 +82,7 @@ def package(name, version, licence, purpose, ours):
         "licenseDeclared": licence,
         "copyrightText": "2026 The mlkemd contributors" if ours else "NOASSERTION",
     }
-    if not ours:
+    if not ours and version != UNKNOWN:
         row["externalRefs"] = [{
             "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
             "referenceLocator": f"pkg:generic/{name}@{version}"}]
@@ -93,8 +96,8 @@ def related(one, how, other):
 
 def version_of(project, dependency, versions):
     if dependency is not None:
-        return versions[dependency]
-    return os.confstr("CS_GNU_LIBC_VERSION").split()[-1] if project == "glibc" else ""
+        return versions.get(dependency, UNKNOWN)
+    return os.confstr("CS_GNU_LIBC_VERSION").split()[-1] if project == "glibc" else UNKNOWN
 
 
 def bill(build, source, programs):
