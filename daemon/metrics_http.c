@@ -20,6 +20,7 @@
 #include "metrics_text.h"
 
 #define HEADERS_MAX_BYTES 8192
+#define RESERVE_BYTES     65536 /* for one connection and its answer's headers */
 #define IDLE_S            2
 #define GENERATION_MS     4000
 #define GENERATION_CONNS  16
@@ -44,6 +45,7 @@ struct metrics_http {
 	struct event_base *base;
 	struct generation now, before; /* evhttp NULL: none */
 	int fds[METRICS_HTTP_LISTENERS_MAX];
+	void *reserve; /* NULL: given away, and no connection is taken */
 	unsigned n_fds;
 	struct event tick_event;
 };
@@ -158,9 +160,37 @@ http_accept_failed(struct evconnlistener *listener, void *arg)
 	evconnlistener_disable(listener);
 }
 
+/*
+ * Where there is no memory for a connection, evhttp does not refuse it but dereferences
+ * NULL. So it is kept some: the last connection that is taken gets it, and no other is
+ * taken until there is more.
+ */
+static void
+http_keep_reserve(struct metrics_http *http)
+{
+	void *probe = malloc(RESERVE_BYTES);
+
+	if (probe || fault("metrics-http-no-reserve")) {
+		free(probe);
+		return;
+	}
+	free(http->reserve);
+	http->reserve = NULL;
+	log_event_limited(LOG_WARNING, "accept-paused", "metrics: out of memory");
+	for (unsigned i = 0; i < http->n_fds; i++) {
+		if (http->now.bound[i])
+			evconnlistener_disable(
+			    evhttp_bound_socket_get_listener(http->now.bound[i]));
+	}
+}
+
 void
 metrics_http_resume(struct metrics_http *http)
 {
+	if (http && !http->reserve)
+		http->reserve = malloc(RESERVE_BYTES);
+	if (http && !http->reserve)
+		return;
 	for (unsigned i = 0; http && i < http->n_fds; i++) {
 		if (http->now.bound[i])
 			evconnlistener_enable(
@@ -175,6 +205,7 @@ http_accepted(struct event_base *base, void *arg)
 	struct metrics_http *http = arg;
 	struct timeval tv = {.tv_sec = GENERATION_MS / 1000};
 
+	http_keep_reserve(http);
 	if (!evtimer_pending(&http->tick_event, NULL))
 		evtimer_add(&http->tick_event, &tv);
 	/* Not in here: this is the listener's call. */
@@ -258,7 +289,7 @@ http_tick(evutil_socket_t fd, short what, void *arg)
 	if (fault("metrics-http-drips"))
 		return;
 	generation_free(&http->before);
-	if (http->now.n_accepted)
+	if (http->now.n_accepted && http->reserve)
 		r = http_rotate(http);
 	if (r)
 		log_event_limited(
@@ -278,7 +309,9 @@ metrics_http_new(struct metrics_http **httpp, struct event_base *base,
 	http->ops = ops;
 	http->owner = owner;
 	http->base = base;
-	if (evtimer_assign(&http->tick_event, base, http_tick, http) ||
+	http->reserve = malloc(RESERVE_BYTES);
+	if (!http->reserve ||
+	    evtimer_assign(&http->tick_event, base, http_tick, http) ||
 	    generation_init(http, &http->now)) {
 		metrics_http_free(http);
 		return -ENOMEM;
@@ -311,6 +344,7 @@ metrics_http_free(struct metrics_http *http)
 	event_del(&http->tick_event);
 	for (unsigned i = 0; i < http->n_fds; i++)
 		close(http->fds[i]);
+	free(http->reserve);
 	free(http);
 	return NULL;
 }

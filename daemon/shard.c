@@ -83,12 +83,22 @@ shard_count_ended(struct shard *shard, const struct conn_peer *peer)
 }
 
 static void
+shard_new_conn(struct shard *shard, const struct shard_record *record)
+{
+	if (!conn_set_add(&shard->conns, record->fd, &record->peer))
+		return;
+	shard_count_ended(shard, &record->peer);
+	metrics_add(&shard->metrics.shed_total, 1);
+	log_event_limited(
+	    LOG_WARNING, "no-memory", "a connection was closed: out of memory");
+}
+
+static void
 shard_record_do(struct shard *shard, const struct shard_record *record)
 {
 	switch (record->type) {
 	case SHARD_NEW_CONN:
-		if (conn_set_add(&shard->conns, record->fd, &record->peer))
-			shard_count_ended(shard, &record->peer);
+		shard_new_conn(shard, record);
 		break;
 	case SHARD_DRAIN:
 		shard_set_draining(shard, true);

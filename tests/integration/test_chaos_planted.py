@@ -3,6 +3,9 @@
 and what they see then.
 """
 
+import contextlib
+import http.client
+import signal
 import socket
 
 import pytest
@@ -12,7 +15,8 @@ from daemon import Daemon
 from peer import Peer
 from scrape import ask
 from test_chaos import Scene, run, seed_of_this_run, wedged
-from test_surroundings import Clocks, crowd, with_few_descriptors
+from test_surroundings import (Clocks, crowd, no_more_memory, no_sanitizer,
+                               with_few_descriptors, with_one_arena)
 
 
 @pytest.mark.parametrize("fault", ["place-blind"])
@@ -31,6 +35,19 @@ def test_control_a_crowd_takes_all_descriptors(fault):
             ask(address, "/healthz", timeout=2)
         for peer in peers:
             peer.close()
+
+
+@no_sanitizer
+@pytest.mark.parametrize("fault", ["metrics-http-no-reserve"])
+def test_control_a_scrape_without_memory_is_the_end(fault):
+    address, daemon = with_one_arena(fault)
+    with daemon:
+        no_more_memory(daemon)
+        for _ in range(20):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                ask(address, "/healthz", timeout=1)
+        assert daemon.process.wait(60) == -signal.SIGSEGV
+        daemon.ended_on_purpose = True
 
 
 def test_control_keys_that_come_again_are_noticed():

@@ -4,6 +4,7 @@ internet, a malloc(3) of another kind.
 """
 
 import contextlib
+import http.client
 import os
 import resource
 import struct
@@ -161,7 +162,7 @@ def start_in(mebibytes, lock):
         return "refused"
 
 
-@pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer wants the address space")
+@no_sanitizer
 def test_a_start_with_little_memory():
     got = [start_in(room, lock) for room, lock in
            [(4, False), (12, False), (20, True), (24, False), (28, True), (32, False),
@@ -169,30 +170,47 @@ def test_a_start_with_little_memory():
     assert got[0] == "refused" and got[-1] == "served", got
 
 
-@pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer wants the address space")
+def with_one_arena(fault=""):
+    """malloc(3) keeps no address space of its own for shards."""
+    address = ("127.0.0.1", free_port())
+    return address, Daemon({"limits.user-share": "100%",
+                            "metrics.listen": f"{address[0]}:{address[1]}"},
+                           env={"MALLOC_ARENA_MAX": "1", "MLKEMD_FAULT": fault})
+
+
+def no_more_memory(daemon):
+    limit(daemon, resource.RLIMIT_AS, status_kib(daemon.pid, "VmSize") * 1024)
+    return crowd(daemon, 400)
+
+
+@no_sanitizer
 def test_memory_that_runs_out_later():
-    """No mapping grows any more: each request has an answer, or its connection an end;
-    those that are there already are served."""
-    with Daemon({"limits.user-share": "100%"}) as daemon, daemon.peer() as held:
+    """No mapping grows any more: who finds no room is told by an end at once, and the
+    log tells; those that are there already are served as before."""
+    address, daemon = with_one_arena()
+    with daemon, daemon.peer() as held:
         exchange(daemon.path, count=64)
         keys = held.keygen(pb.X25519MLKEM768, 8)
-        limit(daemon, resource.RLIMIT_AS, status_kib(daemon.pid, "VmSize") * 1024)
-        peers = []
-        for n in range(300):
-            with contextlib.suppress(Closed, OSError):
-                peer = Peer(daemon.path, hello=False)
-                peers.append(peer)
-                if peer.hello().status != pb.OK:
-                    continue
-                answer = peer.call("generate_keys", algorithm=pb.ML_KEM_1024,
-                                   count=1 + n % 16)
-                assert answer.status in (pb.OK, pb.RESOURCE_EXHAUSTED), answer
-        assert held.encaps(pb.X25519MLKEM768, [key.share for key in keys])
+        before = daemon.stats()["shed_total"]
+        peers = no_more_memory(daemon)
+        inside = [p for p in peers if not gone(p)]
+        assert 0 < len(inside) < 400, len(inside)
+        assert "no-memory: " in daemon.log()
+        for peer in [held, *inside[:8]]:
+            sent = peer.encaps(pb.X25519MLKEM768, [key.share for key in keys])
+        assert held.decaps(pb.X25519MLKEM768, [
+            pb.DecapsulateItem(ciphertext=one.ciphertext, handle=key.handle)
+            for key, one in zip(keys, sent)]) == [one.secret for one in sent]
+        for _ in range(5):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                assert ask(address, timeout=1)[0] in (200, 503)
         limit(daemon, resource.RLIMIT_AS, resource.RLIM_INFINITY)
+        assert daemon.stats()["shed_total"] - before >= 400 - len(inside)
         for peer in peers:
             peer.close()
-        wait_for(lambda: daemon.stats()["handles"] == 8, 30 * SLOW, "keys of the gone")
+        wait_for(lambda: daemon.stats()["connections"] <= 1, 30 * SLOW, "all are gone")
         exchange(daemon.path, count=64)
+        wait_for(lambda: ask(address)[0] == 200, 30 * SLOW, "scrapes again")
 
 
 def answers_to_nothing(path):
