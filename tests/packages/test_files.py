@@ -64,8 +64,13 @@ def packages():
     return re.findall(r"^Package: (\S+)$", (DEBIAN / "control").read_text(), re.M)
 
 
+def patterns(package):
+    lines = (DEBIAN / f"{package}.install").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def in_package(package, path):
-    for line in (DEBIAN / f"{package}.install").read_text().splitlines():
+    for line in patterns(package):
         pattern = line.split()[0]
         # Paths in debian/tmp; of a directory all that is in it.
         if fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(path, pattern + "/*"):
@@ -90,7 +95,7 @@ def test_every_file_is_in_one_package(installed):
 
 def test_every_pattern_finds_something(installed):
     for package in packages():
-        for line in (DEBIAN / f"{package}.install").read_text().splitlines():
+        for line in patterns(package):
             pattern = line.split()[0]
             if not pattern.startswith("etc/"):
                 assert fnmatch.filter(installed, pattern) or fnmatch.filter(
