@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "ctl.h"
+#include "paths.h"
 
 enum {
 	OPT_SOCKET,
@@ -397,7 +398,7 @@ check_options(const struct ctl *ctl, const struct command *command, unsigned giv
 	if (ctl->json && ctl->format == BYTES_RAW && !ctl->out_path)
 		return ctl_fail(ctl, CTL_USAGE,
 		    "--json prints text: use --format hex or base64, or --out FILE");
-	return CTL_OK;
+	return paths_check(ctl);
 }
 
 /* Reads the options; words that are none are left behind optind by getopt. */

@@ -250,8 +250,64 @@ def test_secret_files_are_0600_and_replaced_in_one_step(here):
     assert sorted(p.name for p in here.iterdir()) == ["k.key", "k.share", "s"]
 
 
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+ONE_FILE = {
+    "keygen": (("keygen", "--export", "new", "--out", "new"), "--out and --export"),
+    "keygen spelt": (("keygen", "--export", "new", "--out", "./new"),
+                     "--out and --export"),
+    "keygen peer": (("keygen", "--out", "new", "--peer", "new"), "--peer and --out"),
+    "decaps": (("decaps", "--in", "ct", "--key", "k.key", "--secret-out", "k.key"),
+               "--key and --secret-out"),
+    "decaps link": (("decaps", "--in", "ct", "--key", "k.key", "--secret-out", "hard"),
+                    "--key and --secret-out"),
+    "decaps in": (("decaps", "--in", "ct", "--key", "k.key", "--secret-out", "ct"),
+                  "--in and --secret-out"),
+    "encaps": (("encaps", "--in", "k.share", "--out", "new", "--secret-out", "new"),
+               "--out and --secret-out"),
+    "encaps over": (("encaps", "--in", "k.share", "--out", "k.share"),
+                    "--in and --out"),
+    "encaps linked": (("encaps", "--in", "k.share", "--out", "soft"), "--in and --out"),
+}
+
+
+@pytest.mark.parametrize("case", ONE_FILE)
+def test_two_options_that_name_one_file(here, case):
+    """Else one of them would be all that is left of a key, a secret or a share."""
+    exported(here)
+    ctl("encaps", "--local", "--in", "k.share", "--out", "ct")
+    os.link("k.key", "hard")
+    os.symlink("k.share", "soft")
+    before = contents(here)
+    (command, *options), named = ONE_FILE[case]
+    said = ctl(command, "--local", *options, status=USAGE)
+    assert named in said.err
+    assert contents(here) == before
+
+
+def test_a_stream_that_is_the_file_of_an_option(here):
+    exported(here)
+    share = (here / "k.share").read_bytes()
+    with open("k.share", "rb") as stream:
+        process = start("encaps", "--local", "--out", "k.share", stdin=stream)
+        assert "standard input" in finish(process).err
+    assert process.returncode == USAGE and (here / "k.share").read_bytes() == share
+
+
+def test_one_device_may_be_named_twice(here):
+    """Control: what loses nothing is let through."""
+    exported(here)
+    ctl("encaps", "--local", "--in", "/dev/stdin", "--out", "/dev/null",
+        given=(here / "k.share").read_bytes())
+    ctl("keygen", "--local", "--export", "a", "--out", "b")
+    assert not os.path.isfile("/dev/null")
+
+
 @pytest.mark.skipif(not HOOKS, reason="needs a build with -Dtest-hooks=true")
 @pytest.mark.parametrize("fault,control", [
+    ("ctl-one-file", lambda here: test_two_options_that_name_one_file(here, "decaps")),
     ("ctl-wide-secret", test_secret_files_are_0600_and_replaced_in_one_step),
     ("ctl-fingerprint-is-secret", lambda here: test_exchange_by_files(
         here, "ML-KEM-768")),
