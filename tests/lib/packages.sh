@@ -19,7 +19,7 @@ TEST_PACKAGES=(
 	util-linux procps binutils valgrind libc6-dbg mandoc shellcheck
 	openssl curl
 	systemd-container e2fsprogs # a guest with systemd; without, tests/systemd is skipped
-	abigail-tools pkgconf # the library's interface, and how programs link with it
+	abigail-tools # the interface of the library, compared
 )
 # Other CPUs and architectures; whoever lacks them has those tests skipped.
 FOREIGN_PACKAGES=(qemu-user gcc-s390x-linux-gnu gcc-i686-linux-gnu)
