@@ -26,18 +26,25 @@
 
 #define IOV_BLOCKS (FRAME_BLOCKS + 1)
 
+_Static_assert(WIRE_HEADER_BYTES + WIRE_MAX_HELLO_BYTES <= SLAB_BLOCK_BYTES,
+    "Hello's frame fits into one block");
+
 static uint32_t
 blocks_for(size_t bytes)
 {
 	return (uint32_t)((bytes + SLAB_BLOCK_BYTES - 1) / SLAB_BLOCK_BYTES);
 }
 
-/* Who may not come in has a Hello to say: one block is enough for that. */
+/*
+ * Who has not come in yet has a Hello to say: it fits into the one block that everybody
+ * may have, so that it never waits for room of its own.
+ */
 size_t
 conn_max_message(const struct conn *conn)
 {
-	return conn->peer.refusal ? SLAB_BLOCK_BYTES - WIRE_HEADER_BYTES
-				  : conn->set->max_message;
+	if (!conn->greeted && !fault("conn-long-hello"))
+		return WIRE_MAX_HELLO_BYTES;
+	return conn->set->max_message;
 }
 
 /*

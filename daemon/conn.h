@@ -68,6 +68,7 @@ struct conn {
 	bool hungry, dirty, stalled; /* stands in that list of the set's */
 	uint64_t since_us;           /* of the deadline */
 	uint64_t progress_us;        /* when output last went out, while stalled */
+	uint64_t spared_us;          /* hungry at its deadline for Hello; 0: not yet */
 	TAILQ_ENTRY(conn) all_link, queue_link, deadline_link, hungry_link, dirty_link,
 	    stalled_link;
 };

@@ -168,6 +168,20 @@ conn_is_overdue(const struct conn *conn, uint64_t now_us, uint64_t timeout_us)
 	return conn && now_us >= conn->since_us + timeout_us;
 }
 
+/*
+ * It is not its fault that nothing of it is read, for want of room; but nobody would see
+ * that it is gone, so its reprieve ends with limits.frame-timeout.
+ */
+static bool
+conn_is_spared(struct conn *conn, uint64_t now_us)
+{
+	if (!conn->hungry)
+		return false;
+	if (!conn->spared_us)
+		conn->spared_us = now_us;
+	return now_us - conn->spared_us < conn->set->config->frame_timeout_ms * 1000ull;
+}
+
 static void
 conn_set_expire(struct conn_set *set, uint64_t now_us)
 {
@@ -175,8 +189,7 @@ conn_set_expire(struct conn_set *set, uint64_t now_us)
 
 	while (conn = TAILQ_FIRST(&set->hello),
 	    conn_is_overdue(conn, now_us, set->config->hello_timeout_ms * 1000ull)) {
-		if (conn->hungry) {
-			/* It is not its fault that nothing of it is read. */
+		if (conn_is_spared(conn, now_us)) {
 			TAILQ_REMOVE(&set->hello, conn, deadline_link);
 			TAILQ_INSERT_TAIL(&set->hello, conn, deadline_link);
 			conn->since_us = now_us;

@@ -13,6 +13,7 @@
 #define WIRE_VERSION          1u
 #define WIRE_HEADER_BYTES     4u
 #define WIRE_MAX_FRAME_BYTES  (512u * 1024u) /* of the message, header not counted */
+#define WIRE_MAX_HELLO_BYTES  4092u /* of a message before Hello is answered OK */
 #define WIRE_MAX_ITEMS        64u
 #define WIRE_MAX_FIELDS       1024u /* fields of one request, items not counted */
 #define WIRE_MAX_KDF_BYTES    (64u * 1024u) /* kdf length x items */

@@ -196,6 +196,78 @@ START_TEST(denied_gets_one_block)
 }
 END_TEST
 
+/* A Hello of any size: the rest is a field that nobody knows (number 100). */
+static size_t
+put_long_hello(uint8_t *to, size_t message)
+{
+	size_t at = put_hello(to), pad = 4 + message - at - 2 - 4;
+
+	wire_put_length(to, (uint32_t)message);
+	to[at++] = 0xa2;
+	to[at++] = 0x06;
+	for (int i = 0; i < 4; i++)
+		to[at++] = (uint8_t)((pad >> (7 * i) & 0x7f) | (i < 3 ? 0x80 : 0));
+	memset(to + at, 'p', pad);
+	return at + pad;
+}
+
+static uint8_t long_hello[WIRE_HEADER_BYTES + 200000];
+
+START_TEST(a_long_hello_closes)
+{
+	static const uint32_t lengths[] = {WIRE_MAX_HELLO_BYTES + 1, 20000, 200000};
+	size_t len = put_long_hello(long_hello, WIRE_MAX_HELLO_BYTES);
+
+	open_raw(0, false);
+	say(0, long_hello, len);
+	turns(3);
+	ck_assert_int_eq(hear(0), 1);
+	ck_assert(conn_of(0)->greeted);
+	for (size_t i = 0; i < 3; i++) {
+		put_long_hello(long_hello, lengths[i]);
+		closes(false, long_hello, WIRE_MAX_HELLO_BYTES, 0);
+	}
+}
+END_TEST
+
+START_TEST(control_a_long_hello_is_taken)
+{
+	size_t len = put_long_hello(long_hello, WIRE_MAX_HELLO_BYTES + 1);
+
+	if (!rig_hooks())
+		return;
+	rig_fault("conn-long-hello");
+	open_raw(0, false);
+	say(0, long_hello, len);
+	turns(3);
+	ck_assert_int_eq(hear(0), 1);
+}
+END_TEST
+
+/* Nothing of it is read, since others have every buffer: that is no endless reprieve. */
+START_TEST(hungry_without_hello)
+{
+	static const uint8_t bytes[SLAB_BLOCK_BYTES];
+	struct chain others;
+
+	chain_init(&others);
+	while (slab.n_idle)
+		ck_assert(chain_append(&others, &slab, bytes, sizeof(bytes)));
+	config.hello_timeout_ms = 100;
+	config.frame_timeout_ms = 1000;
+	open_raw(0, false);
+	say(0, "\0\0", 2);
+	turns_for_ms(250);
+	ck_assert_int_eq(hear(0), 0);
+	ck_assert(!conn_set_is_quiet(&set));
+	turns_for_ms(1500);
+	ck_assert_int_eq(hear(0), -1);
+	ck_assert(conn_set_is_quiet(&set));
+	ck_assert_uint_eq(metrics.hello_timeouts_total, 1);
+	chain_drain(&others, &slab, others.len);
+}
+END_TEST
+
 START_TEST(no_hello_in_time)
 {
 	config.hello_timeout_ms = 100;
@@ -339,6 +411,9 @@ main(void)
 	tcase_add_test(tcase, half_close_is_answered);
 	tcase_add_test(tcase, denied_is_said_once);
 	tcase_add_test(tcase, denied_gets_one_block);
+	tcase_add_test(tcase, a_long_hello_closes);
+	tcase_add_test(tcase, control_a_long_hello_is_taken);
+	tcase_add_test(tcase, hungry_without_hello);
 	tcase_add_test(tcase, no_hello_in_time);
 	tcase_add_test(tcase, drippers_are_dropped);
 	tcase_add_test(tcase, greedy_and_modest);

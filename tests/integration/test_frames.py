@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from daemon import SLOW, wait_for
+from daemon import SLOW, Daemon, wait_for
 from peer import MAX_FRAME, Closed, Peer, frame, item, pb
 
 
@@ -337,6 +337,39 @@ def test_ids_of_every_size(daemon):
             peer.send(request)
             answer = peer.recv()
             assert answer.id == id_ and answer.status in (pb.OK, pb.INVALID_REQUEST)
+
+
+HELLO_MAX = 4092
+
+
+def long_hello(size):
+    """A legal Hello of that many bytes: the rest is a field that nobody knows."""
+    hello = pb.Request(id=1, hello=pb.Hello(min_version=1, max_version=1))
+    data = hello.SerializeToString()
+    pad = size - len(data) - 6
+    length = bytes((pad >> 7 * i & 0x7f) | (0x80 if i < 3 else 0) for i in range(4))
+    return data + b"\xa2\x06" + length + bytes(pad)
+
+
+@pytest.mark.parametrize("size", [HELLO_MAX, HELLO_MAX + 1, 200_000, 500_000])
+def test_long_hello(size):
+    """Over its limit it is a broken frame, at once; and the daemon ends as ever."""
+    with Daemon({"limits.drain-timeout": "60s"}) as daemon:
+        peer = Peer(daemon.path, hello=False)
+        try:
+            peer.send_raw(frame(long_hello(size)))
+        except Closed:
+            pass
+        if size <= HELLO_MAX:
+            assert peer.recv().status == pb.OK
+        else:
+            expect_closed(peer)
+            wait_for(lambda: daemon.stats()["connections"] == 0, 10 * SLOW, "it is gone")
+            assert daemon.stats()["broken_frames_total"] == 1
+        peer.close()
+        start = time.monotonic()
+        daemon.stop()
+        assert time.monotonic() - start < 20 * SLOW
 
 
 @pytest.mark.slow
