@@ -7,7 +7,6 @@
  * alone would leave its programs without the default provider, which is an outage.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <openssl/bio.h>
 #include <openssl/conf.h>
@@ -18,10 +17,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "conf_groups.h"
+#include "conf_keys.h"
 #include "ctl.h"
+#include "io.h"
 #include "json.h"
 
 #define DEFAULT_GROUPS "X25519MLKEM768:X25519:secp256r1:secp384r1"
+#define OWN_MAX_BYTES  (1 << 20)
 
 /* The sections that lines are added to: the machine's own names, or new ones. */
 struct plan {
@@ -68,19 +71,87 @@ make_plan(CONF *conf, struct plan *plan)
 	plan->properties = find_value(conf, plan->algorithms, "default_properties");
 }
 
+/* The value of --set KEY=VALUE, or NULL if that key was not set. */
+static const char *
+setting_of(const struct ctl *ctl, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (uint32_t i = 0; i < ctl->n_settings; i++) {
+		if (strncmp(ctl->settings[i], key, len) == 0 &&
+		    ctl->settings[i][len] == '=')
+			return ctl->settings[i] + len + 1;
+	}
+	return NULL;
+}
+
+/* Where OpenSSL looks for a module of that name, if it is no whole path. */
+static void
+module_path(char *path, size_t size, const char *name)
+{
+	const char *folder = getenv("OPENSSL_MODULES");
+
+	if (*name == '/')
+		snprintf(path, size, "%s", name);
+	else
+		snprintf(
+		    path, size, "%s/%s", folder ? folder : DOCTOR_MODULES_DIR, name);
+}
+
+/* module=NAME: with no module there, a program goes on without it. */
+static int
+check_module(const struct ctl *ctl, const char *name)
+{
+	char path[PATH_MAX], magic[4] = "";
+	FILE *file;
+	size_t n;
+
+	module_path(path, sizeof(path), name);
+	file = fopen(path, "re");
+	if (!file)
+		return ctl_fail(ctl, CTL_USAGE, "module = %s: cannot read %s: %s", name,
+		    path, strerror(errno));
+	n = fread(magic, 1, sizeof(magic), file);
+	fclose(file);
+	if (n != sizeof(magic) || memcmp(magic, "\177ELF", sizeof(magic)) != 0)
+		return ctl_fail(
+		    ctl, CTL_USAGE, "module = %s: %s is no module", name, path);
+	return CTL_OK;
+}
+
+static int
+check_value(const struct ctl *ctl, const char *key, const char *value)
+{
+	char error[CONF_ERROR_MAX];
+
+	if (strpbrk(value, "\r\n#$\\\"'`"))
+		return ctl_fail(ctl, CTL_USAGE,
+		    "the value of %s has a sign that openssl.cnf cannot hold", key);
+	if (strcmp(key, "module") == 0)
+		return check_module(ctl, value);
+	if (!conf_key_check(key, value, error, sizeof(error)))
+		return ctl_fail(
+		    ctl, CTL_USAGE, "the provider would refuse this: %s", error);
+	return CTL_OK;
+}
+
 /* --set KEY=VALUE: keys of the provider's section. */
 static int
-check_setting(const struct ctl *ctl, const char *setting)
+check_setting(const struct ctl *ctl, uint32_t number)
 {
 	static const char *const keys[] = {"route", "require", "deadline", "leases",
 	    "server-uid", "takeover", "module"};
+	const char *setting = ctl->settings[number];
 	size_t len = strcspn(setting, "=");
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		if (strlen(keys[i]) == len && strncmp(keys[i], setting, len) == 0 &&
-		    setting[len] == '=' && setting[len + 1] != '\0' &&
-		    strpbrk(setting, "\r\n#$\\\"'`") == NULL)
-			return CTL_OK;
+		if (strlen(keys[i]) != len || strncmp(keys[i], setting, len) != 0 ||
+		    setting[len] != '=' || setting[len + 1] == '\0')
+			continue;
+		if (setting_of(ctl, keys[i]) != setting + len + 1)
+			return ctl_fail(
+			    ctl, CTL_USAGE, "--set %s is there twice", keys[i]);
+		return check_value(ctl, keys[i], setting + len + 1);
 	}
 	return ctl_fail(ctl, CTL_USAGE,
 	    "--set %.40s: KEY=VALUE is wanted, where KEY is one of route, require, "
@@ -91,31 +162,30 @@ check_setting(const struct ctl *ctl, const char *setting)
 static int
 check_words(const struct ctl *ctl, const char *groups)
 {
+	char error[CONF_ERROR_MAX];
+	int status;
+
 	if (strspn(groups, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 			   "0123456789_-:") != strlen(groups))
 		return ctl_fail(ctl, CTL_USAGE,
 		    "--groups takes names with colons between them; the signs ?, * and "
 		    "/ of OpenSSL 3.5 make OpenSSL 3.0 drop the whole list");
-	if (strpbrk(ctl->socket_path, "\r\n#$\\\"'`"))
-		return ctl_fail(
-		    ctl, CTL_USAGE, "--socket has a sign that openssl.cnf cannot hold");
-	for (uint32_t i = 0; i < ctl->n_settings; i++) {
-		int status = check_setting(ctl, ctl->settings[i]);
-
-		if (status)
-			return status;
-	}
-	return CTL_OK;
+	status = check_value(ctl, "socket", ctl->socket_path);
+	for (uint32_t i = 0; i < ctl->n_settings && !status; i++)
+		status = check_setting(ctl, i);
+	if (!status && !conf_keys_agree(setting_of(ctl, "route"),
+			   setting_of(ctl, "require"), error, sizeof(error)))
+		status = ctl_fail(
+		    ctl, CTL_USAGE, "the provider would refuse this: %s", error);
+	return status;
 }
 
 static bool
 takes_over(const struct ctl *ctl)
 {
-	for (uint32_t i = 0; i < ctl->n_settings; i++) {
-		if (strcmp(ctl->settings[i], "takeover=yes") == 0)
-			return true;
-	}
-	return false;
+	const char *value = setting_of(ctl, "takeover");
+
+	return value && conf_value_is_yes(value);
 }
 
 static void
@@ -184,27 +254,33 @@ is_sound(BIO *text, const struct plan *plan)
 	return sound;
 }
 
-/* A new file takes the place of the old one in one step. */
+/* OpenSSL takes a folder for an empty file, and what is binary as far as it goes. */
 static int
-write_file(const struct ctl *ctl, const char *path, const char *data, size_t len)
+check_own(const struct ctl *ctl, const char *path)
 {
-	char temp[PATH_MAX + 16];
-	int fd, error = 0;
+	struct stat st;
+	FILE *file;
+	int c, status = CTL_OK;
 
-	snprintf(temp, sizeof(temp), "%s.XXXXXX", path);
-	fd = mkostemp(temp, O_CLOEXEC);
-	if (fd < 0)
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return ctl_fail(ctl, CTL_FAILED, "%s is %s, not a file", path,
+		    S_ISDIR(st.st_mode) ? "a folder" : "a device or pipe");
+	if (stat(path, &st) == 0 && st.st_size > OWN_MAX_BYTES)
+		return ctl_fail(ctl, CTL_FAILED,
+		    "%s has over %d bytes: it is no openssl.cnf", path, OWN_MAX_BYTES);
+	file = fopen(path, "re");
+	if (!file)
 		return ctl_fail(
-		    ctl, CTL_FAILED, "cannot write %s: %s", path, strerror(errno));
-	if (write(fd, data, len) != (ssize_t)len || fchmod(fd, 0644) < 0 ||
-	    fsync(fd) < 0)
-		error = errno ? errno : EIO;
-	if (close(fd) < 0 || (!error && rename(temp, path) < 0))
-		error = errno;
-	if (!error)
-		return CTL_OK;
-	unlink(temp);
-	return ctl_fail(ctl, CTL_FAILED, "cannot write %s: %s", path, strerror(error));
+		    ctl, CTL_FAILED, "cannot read %s: %s", path, strerror(errno));
+	while ((c = fgetc(file)) != EOF) {
+		if (c == '\0')
+			status = ctl_fail(ctl, CTL_FAILED,
+			    "%s is binary: it is no openssl.cnf", path);
+		if (status)
+			break;
+	}
+	fclose(file);
+	return status;
 }
 
 /* The machine's own file: --in, or where this libcrypto looks. */
@@ -213,6 +289,7 @@ load_own(const struct ctl *ctl, CONF *conf, struct plan *plan)
 {
 	char path[PATH_MAX], out[PATH_MAX];
 	long line = 0;
+	int status;
 
 	if (ctl->in_path)
 		snprintf(path, sizeof(path), "%s", ctl->in_path);
@@ -231,6 +308,9 @@ load_own(const struct ctl *ctl, CONF *conf, struct plan *plan)
 	    strcmp(out, plan->include) == 0)
 		return ctl_fail(ctl, CTL_USAGE,
 		    "--out would overwrite %s, which is to be included", out);
+	status = check_own(ctl, plan->include);
+	if (status)
+		return status;
 	if (NCONF_load(conf, plan->include, &line) <= 0)
 		return ctl_fail(ctl, CTL_FAILED, "%s cannot be read; line %ld of it",
 		    plan->include, line);
@@ -243,9 +323,16 @@ load_own(const struct ctl *ctl, CONF *conf, struct plan *plan)
 }
 
 static void
-remark(CONF *conf, const struct plan *plan)
+remark(const struct ctl *ctl, CONF *conf, const struct plan *plan)
 {
 	const char *groups = find_value(conf, plan->system_default, "Groups");
+	char path[PATH_MAX];
+
+	module_path(path, sizeof(path), "mlkemd.so");
+	if (!setting_of(ctl, "module") && access(path, R_OK) < 0)
+		ctl_note("%s: %s; until the provider is there, programs have no "
+			 "post-quantum groups by this file",
+		    path, strerror(errno));
 
 	if (groups)
 		ctl_note("the Groups of %s, %s, are replaced", plan->include, groups);
@@ -256,6 +343,12 @@ remark(CONF *conf, const struct plan *plan)
 		    plan->include);
 }
 
+static bool
+is_file(const char *path)
+{
+	return path && strcmp(path, "-") != 0;
+}
+
 static int
 deliver(const struct ctl *ctl, BIO *text, const struct plan *plan, const char *groups)
 {
@@ -264,11 +357,14 @@ deliver(const struct ctl *ctl, BIO *text, const struct plan *plan, const char *g
 	struct json json;
 	int status;
 
-	if (!ctl->out_path) {
-		fwrite(data, 1, (size_t)len, stdout);
-		return CTL_OK;
+	if (!is_file(ctl->out_path)) {
+		if (fwrite(data, 1, (size_t)len, stdout) == (size_t)len &&
+		    fflush(stdout) == 0)
+			return CTL_OK;
+		return ctl_fail(ctl, CTL_FAILED, "cannot write to standard output: %s",
+		    strerror(errno));
 	}
-	status = write_file(ctl, ctl->out_path, data, (size_t)len);
+	status = io_write_file(ctl, 0644, (const uint8_t *)data, (size_t)len);
 	if (!status && ctl->json) {
 		json_begin(&json, stdout);
 		json_flag(&json, "ok", true);
@@ -291,16 +387,18 @@ ctl_openssl_conf(struct ctl *ctl)
 
 	if (!conf || !text)
 		status = ctl_fail(ctl, CTL_FAILED, "out of memory");
-	else if (ctl->json && !ctl->out_path)
+	else if (ctl->json && !is_file(ctl->out_path))
 		status = ctl_fail(ctl, CTL_USAGE, "--json needs --out here");
 	else
 		status = check_words(ctl, groups);
 	if (!status)
 		status = load_own(ctl, conf, &plan);
+	if (!status)
+		status = conf_groups_check(ctl, groups, plan.include);
 	if (status)
 		goto out;
 	make_plan(conf, &plan);
-	remark(conf, &plan);
+	remark(ctl, conf, &plan);
 	print_conf(text, ctl, &plan, groups);
 	if (is_sound(text, &plan))
 		status = deliver(ctl, text, &plan, groups);

@@ -89,15 +89,15 @@ public_mode(void)
 	return 0644 & ~mask;
 }
 
-static int
-write_out_file(const struct ctl *ctl, const uint8_t *data, size_t len)
+int
+io_write_file(const struct ctl *ctl, mode_t mode, const uint8_t *data, size_t len)
 {
 	struct stat st;
 	int fd, rc;
 
 	/* Whole at once, since the peer may be waiting for it; but not over a pipe. */
 	if (stat(ctl->out_path, &st) < 0 || S_ISREG(st.st_mode)) {
-		rc = replace_file(ctl->out_path, public_mode(), data, len);
+		rc = replace_file(ctl->out_path, mode, data, len);
 	} else {
 		fd = open(ctl->out_path, O_WRONLY | O_CLOEXEC);
 		rc = fd < 0 ? -1 : write_all(fd, data, len);
@@ -125,7 +125,7 @@ io_write_public(
 	if (format != BYTES_RAW)
 		text[n++] = '\n';
 	if (to_file)
-		return write_out_file(ctl, text, n);
+		return io_write_file(ctl, public_mode(), text, n);
 	if (!io_out_is_bare(ctl))
 		printf("%s: ", label);
 	if (fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0)

@@ -7,6 +7,8 @@
 #ifndef MLKEMCTL_IO_H
 #define MLKEMCTL_IO_H
 
+#include <sys/types.h>
+
 #include "ctl.h"
 
 /* Text of the largest private key in hex, wrapped, with room to spare. */
@@ -51,6 +53,9 @@ int io_peer_read(const struct ctl *ctl, const struct io_peer *peer,
 int io_write_public(
     const struct ctl *ctl, const char *label, const uint8_t *data, size_t len);
 bool io_out_is_bare(const struct ctl *ctl);
+
+/* What is public to the file --out; a new one gets mode. Returns CTL_OK or a status. */
+int io_write_file(const struct ctl *ctl, mode_t mode, const uint8_t *data, size_t len);
 
 /* Whether a secret could be written there; asked before any key is spent. */
 int io_check_secret_path(const struct ctl *ctl, const char *option, const char *path);

@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from ctl import FAILED, USAGE, ctl
+from ctl import FAILED, HOOKS, USAGE, ctl
 
 MODULE = pathlib.Path(os.environ["MLKEMD_CTL"]).parent.parent / "provider"
 
@@ -176,3 +176,102 @@ def test_files_that_do_not_work(tmp_path):
                                   ["--set", "route=$ENV::HOME"]])
 def test_wrong_usage(args):
     ctl("openssl-conf", *args, status=USAGE)
+
+
+# What the provider would refuse, or OpenSSL drop: then there is no post-quantum group.
+SILENTLY_OFF = [
+    (["--set", "route=fast"], "route = fast: allowed are auto, daemon and local"),
+    (["--set", "leases=65"], "leases = 65: allowed is a number from 0 to 64"),
+    (["--set", "deadline=1h"], "deadline = 1h: allowed is a number with us, ms or s, from"),
+    (["--set", "server-uid=root"], "server-uid = root: allowed is the number of a user"),
+    (["--set", "require=maybe"], "require = maybe: allowed are yes and no"),
+    (["--set", "takeover=perhaps"], "takeover = perhaps: allowed are yes and no"),
+    (["--socket", "mlkemd.sock"], "socket = mlkemd.sock: allowed is an absolute path"),
+    (["--socket", "/" + 107 * "x"], "of at most 107 bytes"),
+    (["--set", "route=local", "--set", "require=yes"],
+     "require = yes: with it the route is daemon; auto and local are not allowed"),
+    (["--set", "route=auto", "--set", "route=local"], "route is there twice"),
+    (["--set", "module=/nonexist/mlkemd.so"], "module = /nonexist/mlkemd.so: cannot read"),
+    (["--set", "module=/etc/passwd"], "is no module"),
+    (["--set", "module=stranger.so"], "stranger.so: No such file"),
+    (["--groups", "X25519MLKEM786:X25519"], 'has a group "X25519MLKEM786"'),
+    (["--groups", "X25519MLKEM768:secp265r1"], 'has a group "secp265r1"'),
+    (["--groups", "X25519MLKEM768::X25519"], "a name that is empty"),
+    (["--groups", "X25519MLKEM768:"], "a name that is empty"),
+]
+
+
+def switched_off(tmp_path, args, sentence):
+    own = tmp_path / "own.cnf"
+    own.write_text(DEBIAN)
+    out = tmp_path / "out.cnf"
+    said = ctl("openssl-conf", "--in", own, "--out", out, *args, status=USAGE)
+    assert sentence in said.err and not out.exists()
+
+
+@pytest.mark.parametrize("args,sentence", SILENTLY_OFF)
+def test_what_would_switch_it_off(tmp_path, args, sentence):
+    switched_off(tmp_path, args, sentence)
+
+
+@pytest.mark.skipif(not HOOKS, reason="needs a build with -Dtest-hooks=true")
+def test_control_a_value_let_through_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLKEMD_FAULT", "ctl-any-conf-value")
+    with pytest.raises(AssertionError):
+        switched_off(tmp_path, *SILENTLY_OFF[0])
+
+
+def test_groups_that_openssl_knows(tmp_path):
+    """Every name that it has for them, and those of the provider."""
+    own = tmp_path / "own.cnf"
+    own.write_text(DEBIAN)
+    groups = "x25519mlkem768:MLKEM512:MLKEM768:MLKEM1024:P-256:secp521r1:X448:ffdhe2048"
+    assert f"Groups = {groups}" in make(own, tmp_path, "--groups", groups).read_text()
+    assert "names no post-quantum" in ctl("openssl-conf", "--in", own, "--groups", "X25519").err
+    assert "names no post-quantum" not in ctl("openssl-conf", "--in", own).err
+
+
+def test_takeover_in_any_spelling(tmp_path):
+    own = tmp_path / "own.cnf"
+    own.write_text(DEBIAN)
+    for value in ("yes", "TRUE", "on", "1"):
+        text = make(own, tmp_path, "--set", f"takeover={value}").read_text()
+        assert "default_properties = ?provider=mlkemd" in text
+    assert "default_prop" not in make(own, tmp_path, "--set", "takeover=no").read_text()
+
+
+def test_a_module_that_is_not_there_yet(tmp_path):
+    own = tmp_path / "own.cnf"
+    own.write_text(DEBIAN)
+    said = ctl("openssl-conf", "--in", own, env={"OPENSSL_MODULES": str(tmp_path)})
+    assert f"{tmp_path}/mlkemd.so: No such file" in said.err
+    if (MODULE / "mlkemd.so").exists():
+        said = ctl("openssl-conf", "--in", own, env={"OPENSSL_MODULES": str(MODULE)})
+        assert "mlkemd.so:" not in said.err
+        ctl("openssl-conf", "--in", own, "--set", f"module={MODULE}/mlkemd.so")
+
+
+def test_what_is_no_openssl_cnf(tmp_path):
+    out = tmp_path / "out.cnf"
+    large, binary = tmp_path / "large", tmp_path / "binary"
+    with open(large, "wb") as file:
+        file.truncate(100 << 20)
+    binary.write_bytes(b"[a]\nb = c\n\0\n")
+    for own, why in ((tmp_path, "is a folder"), (large, "1048576 bytes"),
+                     (binary, "is binary"), ("/dev/null", "not a file")):
+        said = ctl("openssl-conf", "--in", own, "--out", out, status=FAILED)
+        assert why in said.err and not out.exists()
+
+
+def test_out_that_is_no_file(tmp_path):
+    """A device stays one, and "-" is standard output, as everywhere."""
+    own = tmp_path / "own.cnf"
+    own.write_text(DEBIAN)
+    text = ctl("openssl-conf", "--in", own).out
+    assert ctl("openssl-conf", "--in", own, "--out", "-", cwd=tmp_path).out == text
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    ctl("openssl-conf", "--in", own, "--out", pipe)
+    assert reader.communicate(timeout=60)[0].decode() == text and pipe.is_fifo()
+    assert not (tmp_path / "-").exists()
