@@ -78,7 +78,8 @@ loader_file(struct loader *loader, const char *path, bool required)
 	if (r > 0)
 		return config_error(loader->error, loader->error_size,
 		    "%s: %s; a readable file of at most %u bytes is allowed", path,
-		    strerror(r), FILE_MAX_BYTES);
+		    r == EINVAL || r == ENXIO ? "not a regular file" : strerror(r),
+		    FILE_MAX_BYTES);
 	if (r)
 		return r;
 	r = config_read_text(loader->config, path, text, len, loader->may_resolve,

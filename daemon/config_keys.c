@@ -26,9 +26,9 @@
  */
 const struct config_key config_keys[] = {
     FIXED("socket", "path", CONFIG_PATH, path, 1, 107, CONFIG_RUN_DIR "/mlkemd.sock",
-	"a path of 1 to 107 bytes"),
+	"an absolute path of at most 107 bytes"),
     FIXED("socket", "control-path", CONFIG_PATH, control_path, 1, 107,
-	CONFIG_RUN_DIR "/control.sock", "a path of 1 to 107 bytes"),
+	CONFIG_RUN_DIR "/control.sock", "an absolute path of at most 107 bytes"),
     FIXED("socket", "mode", CONFIG_MODE, mode, 0, 0777, "0666",
 	"an octal mode, 0000 to 0777"),
     FIXED("socket", "group", CONFIG_GROUP, group, 0, 0, "",
@@ -38,7 +38,7 @@ const struct config_key config_keys[] = {
     KEY("access", "allow-groups", CONFIG_GROUPS, allow_groups, 0, 0, "?mlkemd", IDS),
 
     FIXED("kem", "backend", CONFIG_BACKEND, backend, 0, 0, "auto",
-	"auto, or the name of a backend such as generic"),
+	"auto, or the name of a backend: avx512, avx2 or generic"),
     KEY("kem", "export-private-keys", CONFIG_BOOL, export_private, 0, 0, "no",
 	"yes or no"),
     KEY("kem", "pairwise-check", CONFIG_PAIRWISE, pairwise_check, 0, 0, "off",
@@ -52,7 +52,7 @@ const struct config_key config_keys[] = {
     KEY("pool", "x25519", CONFIG_NUMBER, pool.high[KEYPOOL_X25519], 0, 65536, "1024",
 	"0 to 65536 ephemerals"),
     KEY("pool", "low-water", CONFIG_PERCENT, pool.low_percent, 0, 100, "50%",
-	"0% to 100%"),
+	"0% to 100%; the sign may be left out"),
     KEY("pool", "max-age", CONFIG_MS, pool.max_age_ms, SECOND_MS, 3600 * SECOND_MS,
 	"30s", "1s to 1h"),
 
@@ -61,7 +61,7 @@ const struct config_key config_keys[] = {
     FIXED("limits", "max-handles", CONFIG_NUMBER, max_handles, 1, 65536, "1024",
 	"1 to 65536 private keys"),
     KEY("limits", "user-share", CONFIG_PERCENT, user_share, 1, 100, "50%",
-	"1% to 100%"),
+	"1% to 100%; the sign may be left out"),
     KEY("limits", "handle-lifetime", CONFIG_MS, handle_lifetime_ms, 100,
 	3600 * SECOND_MS, "60s", "100ms to 1h"),
     KEY("limits", "default-timeout", CONFIG_US, default_timeout_us, 1000,
@@ -76,9 +76,10 @@ const struct config_key config_keys[] = {
 	"2560K", "1536K to 1G"),
 
     FIXED("metrics", "listen", CONFIG_LOOPBACK, metrics_listen, 0, 64, "",
-	"127.0.0.1:PORT, [::1]:PORT, or empty for none"),
+	"a loopback address and a port of 1 to 65535, such as 127.0.0.1:9768 or "
+	"[::1]:9768, or empty for none"),
     FIXED("metrics", "path", CONFIG_OPT_PATH, metrics_path, 0, 107, "",
-	"a path of at most 107 bytes, or empty for none"),
+	"an absolute path of at most 107 bytes, or empty for none"),
     FIXED("metrics", "mode", CONFIG_MODE, metrics_mode, 0, 0777, "0660",
 	"an octal mode, 0000 to 0777"),
 

@@ -112,7 +112,8 @@ path_set(const struct config_key *key, const char *text, char **field)
 {
 	size_t len = strlen(text);
 
-	if (len < key->min || len > key->max)
+	/* Where a daemon is started must not settle where its sockets are. */
+	if (len < key->min || len > key->max || *text != '/')
 		return CONFIG_E_INVALID;
 	return string_set(text, field);
 }
@@ -145,7 +146,11 @@ loopback_set(const struct config_key *key, const char *text, char **field)
 		else
 			good = IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) && v6->sin6_port;
 	}
-	return !*text || good ? opt_path_set(key, text, field) : CONFIG_E_INVALID;
+	if (!good && *text)
+		return CONFIG_E_INVALID;
+	free(*field);
+	*field = NULL;
+	return *text ? string_set(text, field) : 0;
 }
 
 static int
@@ -234,18 +239,18 @@ static int
 ids_set(const char *text, bool is_group, bool may_resolve, struct config *config,
     struct config_ids *ids, const char **allowedp)
 {
-	static const char separators[] = ", \t";
+	static const char separators[] = ", \t", white[] = " \t";
 
 	if (!*text)
 		ids->n = 0;
-	for (text += strspn(text, separators); *text;) {
+	while (*text) {
 		char word[256];
 		size_t len = strcspn(text, separators);
 		uint32_t id;
 		bool present;
 		int r;
 
-		if (len >= sizeof(word))
+		if (!len || len >= sizeof(word))
 			return CONFIG_E_INVALID;
 		memcpy(word, text, len);
 		word[len] = '\0';
@@ -256,7 +261,11 @@ ids_set(const char *text, bool is_group, bool may_resolve, struct config *config
 		if (r)
 			return r;
 		text += len;
-		text += strspn(text, separators);
+		text += strspn(text, white);
+		if (*text != ',')
+			continue;
+		text++;
+		text += strspn(text, white);
 	}
 	return 0;
 }

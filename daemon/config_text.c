@@ -52,6 +52,13 @@ text_join(char **field, const char *text)
 	return 0;
 }
 
+static bool
+is_bare_time(const struct config_key *key, const char *value)
+{
+	return (key->type == CONFIG_MS || key->type == CONFIG_US) && *value &&
+	       !value[strspn(value, "0123456789")];
+}
+
 int
 config_set(struct config *config, const struct config_key *key, const char *value,
     const char *origin, bool may_resolve, char *error, size_t error_size)
@@ -61,6 +68,10 @@ config_set(struct config *config, const struct config_key *key, const char *valu
 	const char *allowed;
 	int r = config_key_parse(key, value, may_resolve, config, &allowed);
 
+	if (r == CONFIG_E_INVALID && is_bare_time(key, value))
+		return config_error(error, error_size,
+		    "%s: %s.%s: \"%.200s\" given without a unit (%.20ss?); allowed: %s",
+		    origin, key->section, key->name, value, value, allowed);
 	if (r == CONFIG_E_INVALID)
 		return config_error(error, error_size,
 		    "%s: %s.%s: \"%.200s\" given; %s%s", origin, key->section,

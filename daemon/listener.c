@@ -35,6 +35,17 @@ listener_fail(const struct listener *listener, int err, const char *why)
 }
 
 static int
+listener_no_folder(const struct listener *listener)
+{
+	const char *slash = strrchr(listener->path, '/');
+
+	log_event(LOG_ERR, "listen-failed",
+	    "%s: there is no folder %.*s; make it first", listener->path,
+	    slash ? (int)(slash - listener->path) : 0, listener->path);
+	return -ENOENT;
+}
+
+static int
 lock_path(const struct listener *listener, char path[LISTENER_PATH_MAX + 6])
 {
 	return snprintf(path, LISTENER_PATH_MAX + 6, "%s.lock", listener->path);
@@ -56,6 +67,8 @@ listener_lock(struct listener *listener)
 		int fd = open(
 		    path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 
+		if (fd < 0 && errno == ENOENT)
+			return listener_no_folder(listener);
 		if (fd < 0)
 			return listener_fail(listener, errno, "can't make its .lock");
 		if (flock(fd, LOCK_EX | LOCK_NB) && !fault("accept-no-lock")) {

@@ -153,13 +153,18 @@ static int
 check_backend(const struct config *config)
 {
 	struct kem *kem = NULL;
+	char text[512];
 	int r = kem_open(&kem, config->backend);
 
 	kem_free(kem);
 	if (!r)
 		return 0;
-	fprintf(stderr, "%s: kem.backend: %s\n", config_origin(config, "kem.backend"),
-	    kem_strerror(r));
+	if (r == KEM_FAIL_BACKEND)
+		server_explain_backend(config, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "%s: kem.backend: %s",
+		    config_origin(config, "kem.backend"), kem_strerror(r));
+	fprintf(stderr, "%s\n", text);
 	return SERVER_EXIT_CONFIG;
 }
 

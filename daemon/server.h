@@ -22,4 +22,7 @@ enum {
  */
 int server_run(struct config *config, const struct config_sources *sources);
 
+/* Writes why there is no such backend, and which there are. */
+void server_explain_backend(const struct config *config, char *text, size_t size);
+
 #endif

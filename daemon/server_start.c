@@ -62,20 +62,35 @@ server_raise_nofile(struct server *server)
 		    config->max_connections, server->descriptors);
 }
 
+void
+server_explain_backend(const struct config *config, char *text, size_t size)
+{
+	const char *name = config->backend, *origin = "MLKEMD_BACKEND", *known;
+	size_t used;
+
+	if (name)
+		origin = config_origin(config, "kem.backend");
+	else
+		name = getenv("MLKEMD_BACKEND");
+	used = (size_t)snprintf(text, size,
+	    "%.200s: kem.backend: %.40s: unknown, or not for this CPU; there are auto",
+	    origin, name ? name : "");
+	for (unsigned i = 0; (known = kem_backend_known(i)) && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, ", %s", known);
+}
+
 static int
 server_init_kem(struct server *server)
 {
 	const struct config *config = server->config;
 	const char *step = NULL;
 	struct kem_scratch *scratch;
+	char text[512];
 	int r = kem_open(&server->kem, config->backend);
 
 	if (r == KEM_FAIL_BACKEND) {
-		log_event(LOG_ERR, "config-invalid",
-		    "%s: kem.backend: %s: unknown, or not for this CPU",
-		    config->backend ? config_origin(config, "kem.backend")
-				    : "MLKEMD_BACKEND",
-		    config->backend ? config->backend : getenv("MLKEMD_BACKEND"));
+		server_explain_backend(config, text, sizeof(text));
+		log_event(LOG_ERR, "config-invalid", "%s", text);
 		return SERVER_EXIT_CONFIG;
 	}
 	scratch = r ? NULL : aligned_alloc(64, sizeof(*scratch));

@@ -116,6 +116,8 @@ kem_must_check int kem_open(struct kem **kemp, const char *backend);
 struct kem *kem_free(struct kem *kem); /* accepts NULL, returns NULL */
 const char *kem_backend_name(const struct kem *kem);
 unsigned kem_backend_lanes(const struct kem *kem);
+/* The names of this build's backends, the best first; NULL behind the last. */
+const char *kem_backend_known(unsigned n);
 
 /*
  * kem_selftest() runs known answers through the chosen backend: key generation,

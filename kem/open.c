@@ -96,6 +96,14 @@ kem_backend_name(const struct kem *kem)
 	return kem->backend->name;
 }
 
+const char *
+kem_backend_known(unsigned n)
+{
+	const struct backend *backend = backend_number(n);
+
+	return backend ? backend->name : NULL;
+}
+
 unsigned
 kem_backend_lanes(const struct kem *kem)
 {

@@ -114,6 +114,11 @@ START_TEST(a_named_file_must_exist)
 	ck_assert_int_eq(config_load(&config, &sources, NULL, error, sizeof(error)),
 	    CONFIG_E_INVALID);
 	ck_assert_ptr_nonnull(strstr(error, "directory"));
+	rmdir(file);
+	ck_assert_int_eq(mkfifo(file, 0600), 0);
+	ck_assert_int_eq(config_load(&config, &sources, NULL, error, sizeof(error)),
+	    CONFIG_E_INVALID);
+	ck_assert_ptr_nonnull(strstr(error, "not a regular file"));
 }
 END_TEST
 
@@ -151,6 +156,21 @@ START_TEST(values_and_white_space)
 }
 END_TEST
 
+/* What is looser than it might be, and stays so. */
+START_TEST(other_spellings)
+{
+	ck_assert_int_eq(load("[pool]\nlow-water = 25\n"
+			      "[metrics]\nlisten = 127.0.0.2:99\n"
+			      "[access]\nallow-users =\n"
+			      "allow-users = 1 ,\t2  3,4\n"),
+	    0);
+	ck_assert_uint_eq(config->pool.low_percent, 25);
+	ck_assert_str_eq(config->metrics_listen, "127.0.0.2:99");
+	ck_assert_uint_eq(config->allow_users.n, 4);
+	ck_assert_uint_eq(config->allow_users.ids[3], 4);
+}
+END_TEST
+
 START_TEST(one_mistake_is_one_line)
 {
 	char long_path[256], long_line[4096];
@@ -170,6 +190,8 @@ START_TEST(one_mistake_is_one_line)
 	refused("[pool]\nhybrid = 1x\n", 2, "pool.hybrid", "0 to 65536");
 	refused("[pool]\nlow-water = 101%\n", 2, "pool.low-water", "100%");
 	refused("[pool]\nmax-age = 60\n", 2, "pool.max-age", "1s to 1h");
+	refused("[pool]\nmax-age = 60\n", 2, "\"60\" given without a unit", "60s?");
+	refused("[daemon]\nslow-request = 5\n", 2, "without a unit", "5s?");
 	refused("[pool]\nmax-age = 999ms\n", 2, "pool.max-age", "1s to 1h");
 	refused("[pool]\nmax-age = 2h\n", 2, "pool.max-age", "1s to 1h");
 	refused("[pool]\nmax-age = 1500us\n", 2, "pool.max-age", "1s to 1h");
@@ -179,6 +201,14 @@ START_TEST(one_mistake_is_one_line)
 	refused("[socket]\nmode = 0888\n", 2, "socket.mode", "octal");
 	refused("[socket]\nmode = 1777\n", 2, "socket.mode", "octal");
 	refused("[socket]\npath =\n", 2, "socket.path", "107");
+	refused("[socket]\npath = here\n", 2, "socket.path", "an absolute path");
+	refused("[socket]\ncontrol-path = ./c\n", 2, "socket.control-path",
+	    "an absolute path");
+	refused("[metrics]\npath = here\n", 2, "metrics.path", "an absolute path");
+	refused("[metrics]\nlisten = 127.0.0.1:0\n", 2, "metrics.listen",
+	    "a port of 1 to 65535");
+	refused("[metrics]\nlisten = 10.0.0.1:9768\n", 2, "metrics.listen",
+	    "a loopback address");
 	refused("[limits]\nbuffers = 1024K\n", 2, "limits.buffers", "1536K");
 	refused("[limits]\nbuffers = 9999999G\n", 2, "limits.buffers", "1G");
 	refused("[daemon]\nshards = 0\n", 2, "daemon.shards", "auto");
@@ -191,9 +221,16 @@ START_TEST(one_mistake_is_one_line)
 	refused(
 	    "[access]\nallow-users = 0x\n", 2, "access.allow-users", "names or ids");
 	refused("[access]\nallow-users = 4294967295\n", 2, "access.allow-users", "");
+	refused(
+	    "[access]\nallow-users = ,,\n", 2, "access.allow-users", "names or ids");
+	refused(
+	    "[access]\nallow-users = ,0\n", 2, "access.allow-users", "names or ids");
+	refused(
+	    "[access]\nallow-users = 0, ,1\n", 2, "access.allow-users", "names or ids");
 	refused("[access]\nallow-users = ?\n", 2, "access.allow-users", "?name");
 
 	memset(long_path, 'a', sizeof(long_path));
+	long_path[0] = '/';
 	snprintf(long_line, sizeof(long_line), "[socket]\npath = %.108s\n", long_path);
 	refused(long_line, 2, "socket.path", "107");
 	snprintf(long_line, sizeof(long_line), "[socket]\npath = %.107s\n", long_path);
@@ -409,6 +446,7 @@ main(void)
 	tcase_add_test(tcase, no_file_is_needed);
 	tcase_add_test(tcase, a_named_file_must_exist);
 	tcase_add_test(tcase, values_and_white_space);
+	tcase_add_test(tcase, other_spellings);
 	tcase_add_test(tcase, one_mistake_is_one_line);
 	tcase_add_test(tcase, every_number_has_its_bounds);
 	tcase_add_test(tcase, later_files_win_and_flags_over_all);

@@ -118,6 +118,17 @@ def test_50_parallel_starts(tmp_path, rounds):
             log.close()
 
 
+@pytest.mark.parametrize("setting, value, said", [
+    ("socket.path", "/nowhere/at/all/s.sock", "there is no folder /nowhere/at/all;"),
+    ("kem.backend", "no-such", "there are auto"),
+])
+def test_the_message_says_what_there_is(setting, value, said):
+    with pytest.raises(StartFailed) as failed:
+        Daemon({setting: value})
+    assert said in failed.value.log
+    assert "generic" in failed.value.log or setting != "kem.backend"
+
+
 @pytest.mark.parametrize("what", ["file", "directory", "symlink", "dangling"])
 @pytest.mark.parametrize("which", ["path", "control-path"])
 def test_what_is_no_socket_is_left_alone(tmp_path, what, which):
