@@ -125,6 +125,43 @@ def test_defaults_are_those_of_operations():
 
 
 
+def table_of(section, text):
+    """The names in backquotes of the first column of a section's table."""
+    part = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
+    rows = re.findall(r"^\| (`[^|]*) \|", part, re.M)
+    return {name for row in rows for name in re.findall(r"`([a-z0-9_-]+)`", row)}
+
+
+def events():
+    """Names of all log events, those that go by conn_drop() included."""
+    found = set()
+    for path in (ROOT / "daemon").glob("*.c"):
+        text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+        found |= set(re.findall(r"\blog_event(?:_limited)?\(\s*[^;\"]*?\"([a-z-]+)\",",
+                                text))
+        found |= set(re.findall(r"\bconn_drop\([^;\"]*\"([a-z-]+)\",", text))
+    return found - {"sandbox-try"}  # of a planted fault only
+
+
+def counters():
+    return set(re.findall(r"^ X\(\w+, \"(\w+)\"",
+                          (ROOT / "daemon/metrics.h").read_text(), re.M))
+
+
+def test_events_and_counters_are_those_of_operations():
+    text = (ROOT / "docs/operations.md").read_text()
+    assert len(events()) > 30 and len(counters()) > 30
+    assert differences(events(), table_of("The log", text)) == ([], [])
+    assert differences(counters(), table_of("Counters", text)) == ([], [])
+    # Controls: a row less is noticed, and a row more.
+    less = re.sub(r"^\| `user-full`.*\n|`x25519_lanes_idle_total`", "", text, flags=re.M)
+    assert differences(events(), table_of("The log", less)) == (["user-full"], [])
+    assert differences(counters(), table_of("Counters", less)) == (
+        ["x25519_lanes_idle_total"], [])
+    more = text.replace("| `user-full` |", "| `user-full`, `user-fuller` |")
+    assert differences(events(), table_of("The log", more)) == ([], ["user-fuller"])
+
+
 def test_functions_are_those_of_the_page():
     header = re.sub(r"/\*.*?\*/", "", (ROOT / "client-lib/mlkemclient.h").read_text(),
                     flags=re.S)
