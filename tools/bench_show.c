@@ -6,6 +6,8 @@
 #include "json.h"
 #include "tools/mlkem-bench/bench.h"
 
+#define CELL_SIZE 24
+
 static const char *const op_names[BENCH_N_OPS] = {"encaps", "client", "mix"};
 
 /* Of one row, the medians of its rounds. */
@@ -78,25 +80,38 @@ row_json(const struct bench_command *bench, const struct bench_row *row)
 	if (f.peer_us > 0) {
 		json_string(&json, "peer", bench_reference_peer(bench->reference));
 		json_fixed(&json, "peer_us_per_op", f.peer_us);
-		json_fixed(&json, "cpu_of_peer", f.cpu_us / f.peer_us);
+		if (f.cpu_us > 0)
+			json_fixed(&json, "cpu_of_peer", f.cpu_us / f.peer_us);
 		json_fixed(&json, "p50_of_peer", f.us[0] / f.peer_us);
 	}
 	json_end(&json);
+}
+
+/* A figure that is not known is no zero. */
+static const char *
+known(char *text, double value, int n_digits)
+{
+	if (value > 0)
+		snprintf(text, CELL_SIZE, "%.*f", n_digits, value);
+	else
+		snprintf(text, CELL_SIZE, "-");
+	return text;
 }
 
 static void
 row_print(const struct bench_command *bench, const struct bench_row *row)
 {
 	struct figures f = figures_of(bench, row);
+	char a[CELL_SIZE], b[CELL_SIZE];
 
-	printf(
-	    "%-18s %5u %4u %5u %9.0f %8.1f %8.1f %8.1f %8.1f %9.1f %8.2f %8.2f %6.2f",
+	printf("%-18s %5u %4u %5u %9.0f %8.1f %8.1f %8.1f %8.1f %9.1f %8s %8.2f %6s",
 	    row->name, row->plan.connections, row->plan.in_flight, row->plan.items,
-	    f.ops, f.us[0], f.us[1], f.us[2], f.us[3], f.us[4], f.cpu_us, f.client_us,
-	    f.mean_batch);
+	    f.ops, f.us[0], f.us[1], f.us[2], f.us[3], f.us[4], known(a, f.cpu_us, 2),
+	    f.client_us, known(b, f.mean_batch, 2));
 	if (f.peer_us > 0)
-		printf(" %8.3f %8.3f %7.2f", f.cpu_us / f.peer_us, f.us[0] / f.peer_us,
-		    f.cpu_us > 0 ? f.peer_us / f.cpu_us : 0);
+		printf(" %8s %8.3f %7s", known(a, f.cpu_us / f.peer_us, 3),
+		    f.us[0] / f.peer_us,
+		    known(b, f.cpu_us > 0 ? f.peer_us / f.cpu_us : 0, 2));
 	putchar('\n');
 	if (row->result->n_failed)
 		printf("  %llu failed, the first with %s\n",
@@ -141,6 +156,10 @@ break_even_print(const struct bench_command *bench)
 	double local_us = median(bench, bench->local_us);
 
 	printf("in this process, one at a time: %.1f us an operation\n", local_us);
+	if (!bench->counted) {
+		puts("break-even: not known without the daemon's cpu us");
+		return;
+	}
 	for (unsigned i = 0; i < bench->n_rows; i++) {
 		struct figures f = figures_of(bench, &bench->rows[i]);
 

@@ -53,12 +53,14 @@ exit_of_error(int error)
 
 /* What a person can do about it; empty where the message says all. */
 static const char *
-advice(int error)
+advice(const struct ctl *ctl, int error)
 {
 	switch (error) {
 	case MLKEMCLIENT_E_UNAVAILABLE:
-		return "; is mlkemd running there? (--socket names another, --local "
-		       "needs none)";
+		return ctl->takes_local && !ctl->require
+			   ? "; is mlkemd running there? (--socket names another, "
+			     "--local needs none)"
+			   : "; is mlkemd running there? (--socket names another)";
 	case MLKEMCLIENT_E_NO_EXPORT:
 		return "; to allow it, set `export-private-keys = yes` in section "
 		       "[kem] of /etc/mlkemd/mlkemd.conf and run `mlkemctl reload`";
@@ -81,8 +83,12 @@ ctl_client_fail(const struct ctl *ctl, const struct mlkemclient *client, int err
 
 	if (!message || !*message)
 		message = mlkemclient_strerror(error);
+	/* "mlkemctl ping: ping: ..." says nothing twice. */
+	if (ctl->command && strcmp(doing, ctl->command) == 0)
+		return ctl_fail(
+		    ctl, exit_of_error(error), "%s%s", message, advice(ctl, error));
 	return ctl_fail(
-	    ctl, exit_of_error(error), "%s: %s%s", doing, message, advice(error));
+	    ctl, exit_of_error(error), "%s: %s%s", doing, message, advice(ctl, error));
 }
 
 bool

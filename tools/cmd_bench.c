@@ -180,7 +180,11 @@ start(struct bench_command *bench)
 	if (status)
 		return status;
 	/* A control socket that we may not open only leaves its figures out. */
-	bench->counted = stats_read(ctl, &bench->before) == CTL_OK;
+	bench->counted = stats_try(ctl, &bench->before) == CTL_OK;
+	if (ctl->bench.plot_path && !bench->counted)
+		return ctl_fail(ctl, CTL_UNREACHABLE,
+		    "--plot draws what the daemon's processor time was, which only its "
+		    "control socket tells (--control-socket)");
 	if (!ctl->bench.compare_local && !ctl->peer_path)
 		return CTL_OK;
 	return bench_reference_open(ctl, ctl->bench.op, ctl->bench.compare_local,

@@ -9,6 +9,7 @@
 
 #include "demo.h"
 #include "json.h"
+#include "stats.h"
 
 /*
  * One exchange; flip turns over one bit of the ciphertext share on its way back. prints
@@ -179,6 +180,7 @@ static int
 start(struct demo *demo)
 {
 	struct ctl *ctl = demo->ctl;
+	struct stats before;
 	int error, status = ctl_client_new(ctl, true, &demo->initiator);
 
 	if (!status)
@@ -189,7 +191,9 @@ start(struct demo *demo)
 		return ctl_fail(ctl, CTL_FAILED, "no sizes for this algorithm");
 	error = mlkemclient_get_info(demo->initiator, &demo->info);
 	if (error)
-		return ctl_client_fail(ctl, demo->initiator, error, "info");
+		return ctl_client_fail(ctl, demo->initiator, error, "demo");
+	/* A control socket that we may not open only leaves its figures out. */
+	demo->counted = stats_try(ctl, &before) == CTL_OK;
 	return CTL_OK;
 }
 

@@ -96,11 +96,15 @@ look_at_pool(struct doctor *doctor)
 {
 	static struct stats stats; /* large */
 	uint64_t taken, missed, shed;
+	int status;
 
 	if (!doctor->answers)
 		return;
-	if (stats_read(doctor->ctl, &stats)) {
-		doctor_say(doctor, FINDING_NOTE, "counters", "run it as root",
+	status = stats_try(doctor->ctl, &stats);
+	if (status) {
+		doctor_say(doctor, FINDING_NOTE, "counters",
+		    status == CTL_DENIED ? "run it as root"
+					 : "--control-socket names another",
 		    "the control socket could not be asked: pool and load not seen");
 		return;
 	}

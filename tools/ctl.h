@@ -51,6 +51,8 @@ struct ctl {
 	uint32_t n_settings;
 	struct ctl_bench bench;
 	bool json, local, require;
+	bool takes_local;     /* this command has --local */
+	const char *left_out; /* what a failure only leaves out: it is no error then */
 	uint32_t timeout_ms, interval_ms;
 	uint32_t count; /* 0: not given */
 	uint32_t exchanges, in_flight, split_bytes;
@@ -78,7 +80,8 @@ const char *ctl_help(const char *command);
 
 /*
  * ctl_fail() says what is wrong in one line on stderr (and as an object on stdout with
- * --json) and returns status, so that a caller can `return ctl_fail(...)`.
+ * --json) and returns status, so that a caller can `return ctl_fail(...)`. With left_out
+ * it says a note instead, and no object.
  */
 __attribute__((format(printf, 3, 4))) int ctl_fail(
     const struct ctl *ctl, enum ctl_exit status, const char *format, ...);

@@ -25,6 +25,7 @@ struct demo {
 	    exchange_cpu_us; /* the daemon's, the pool's refill included; 0: unknown */
 	double x25519_us;    /* key generation and derivation on both sides */
 	double x25519_median_us[2]; /* one key generation, one derivation */
+	bool counted;               /* the control socket tells the counters */
 	/* the daemon's counters over the many exchanges; n_groups 0: not known */
 	uint64_t n_groups, n_group_items, pool_taken, pool_missed, connections;
 };

@@ -214,13 +214,13 @@ demo_load(struct demo *demo)
 	struct round *round = calloc(1, sizeof(*round));
 	struct stats before, after;
 	uint64_t start, cpu;
-	bool counted;
 	int status;
 
 	if (!round)
 		return ctl_fail(demo->ctl, CTL_FAILED, "out of memory");
-	/* A control socket that we may not open only leaves its figures out. */
-	counted = stats_read(demo->ctl, &before) == CTL_OK;
+	before.pid = 0;
+	if (demo->counted)
+		demo->counted = stats_try(demo->ctl, &before) == CTL_OK;
 	cpu = stats_cpu_ns(before.pid);
 	start = ctl_now_ns();
 	status = exchange_all(demo, round);
@@ -232,7 +232,7 @@ demo_load(struct demo *demo)
 	if (cpu)
 		demo->exchange_cpu_us = (double)(stats_cpu_ns(before.pid) - cpu) /
 					1000 / demo->ctl->exchanges;
-	if (counted && stats_read(demo->ctl, &after) == CTL_OK) {
+	if (demo->counted && stats_try(demo->ctl, &after) == CTL_OK) {
 		demo->n_groups = grown(&before, &after, "groups_total");
 		demo->n_group_items = grown(&before, &after, "group_items_total");
 		demo->pool_taken = grown(&before, &after, "pool_taken_total");

@@ -460,6 +460,7 @@ run(struct ctl *ctl, int argc, char **argv)
 	if (!command)
 		return explain_unknown_command(ctl, argv[0]);
 	ctl->command = command->name;
+	ctl->takes_local = command->options & BIT(OPT_LOCAL);
 	for (int i = 1; i < argc && !status; i++)
 		status = i == 1 ? parse_word(ctl, command, argv[i])
 				: ctl_fail(ctl, CTL_USAGE, "one word too many: %s",

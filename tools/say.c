@@ -18,6 +18,10 @@ ctl_fail(const struct ctl *ctl, enum ctl_exit status, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	if (ctl->left_out) {
+		ctl_note("note: %s left out: %s", ctl->left_out, text);
+		return (int)status;
+	}
 	fprintf(stderr, "mlkemctl%s%s: %s\n", ctl->command ? " " : "",
 	    ctl->command ? ctl->command : "", text);
 	if (ctl->json) {

@@ -38,6 +38,15 @@ stats_read(const struct ctl *ctl, struct stats *stats)
 	return CTL_OK;
 }
 
+int
+stats_try(const struct ctl *ctl, struct stats *stats)
+{
+	struct ctl optional = *ctl;
+
+	optional.left_out = "counters";
+	return stats_read(&optional, stats);
+}
+
 uint64_t
 stats_value(const struct stats *stats, const char *name)
 {

@@ -27,6 +27,9 @@ struct stats {
  */
 int stats_read(const struct ctl *ctl, struct stats *stats);
 
+/* The same where the counters may be missing: a note says why, and no error is told. */
+int stats_try(const struct ctl *ctl, struct stats *stats);
+
 /* 0 if there is none of that name. */
 uint64_t stats_value(const struct stats *stats, const char *name);
 

@@ -56,6 +56,12 @@ def test_list():
     assert all(about for _, about in lines)
 
 
+def test_a_wrong_backend_is_told_the_right_ones():
+    said = ct("--backend", "bogus", status=USAGE).stderr
+    assert said.startswith("mlkem-ct: --backend bogus: allowed are ")
+    assert set(backends()) | {"all"} <= set(re.findall(r"\w+", said))
+
+
 def test_lines_name_backend_seed_and_figures():
     out = ct(*SHORT, "--seed", 77, "--measurements", 7000, "select").stdout
     heads = re.findall(r"^(\w+): backend (\w+), set (\S+), seed (\d+)$", out, re.M)

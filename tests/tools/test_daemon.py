@@ -261,6 +261,11 @@ def test_demo_without_the_control_socket(daemon):
     result = ctl("demo", "mlkem768", "--exchanges", 10, *data(daemon),
                  "--control-socket", "/nonexistent/c")
     assert "EQUAL" in result.out and "mean batch" not in result.out
+    assert result.err.startswith("mlkemctl: note: counters left out: control socket")
+    assert len(result.err.splitlines()) == 1
+    shown = ctl("demo", "mlkem768", "--exchanges", 10, "--json", *data(daemon),
+                "--control-socket", "/nonexistent/c").object()
+    assert shown["ok"] and "mean_batch" not in shown
 
 
 def test_daemon_killed_under_keygen(here):

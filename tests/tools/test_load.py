@@ -74,10 +74,12 @@ def test_an_open_loop_keeps_its_rate(daemon):
 def test_an_open_loop_counts_from_when_a_request_was_due(daemon):
     """The control: the daemon stands still for a while, and the times say so, although
     no request of the bench was sent then."""
+    (before,) = counted(daemon, "items_encaps_total")
     process = start("bench", "--rate", "50", "--in-flight", "1", "--json",
                     "--duration-ms", "2000", "--rounds", "1", "--timeout-ms", "60000",
                     *both(daemon))
-    while not counted(daemon, "connections")[0]:
+    # Not before it measures: its first questions to the control socket would wait.
+    while counted(daemon, "items_encaps_total")[0] == before:
         pass
     daemon.signal(signal.SIGSTOP)
     try:
@@ -135,8 +137,29 @@ def test_failures_are_counted_and_shown(daemon):
 
 def test_without_the_control_socket(daemon):
     row = ctl("bench", "--in-flight", "2", "--json", *SHORT, "--socket", daemon.path,
-              "--control-socket", "/nonexistent/c").objects()[-1]
+              "--control-socket", "/nonexistent/c").object()
     assert row["ops"] > 0 and "cpu_us_per_op" not in row and "mean_batch" not in row
+
+
+def test_without_the_control_socket_in_words(daemon):
+    """What is not known is no zero, and no error; with the socket it is known."""
+    args = ("bench", "--in-flight", "2", *SHORT, "--socket", daemon.path,
+            "--control-socket")
+    for path, known in (("/nonexistent/c", False), (daemon.control, True)):
+        said = ctl(*args, path)
+        (row,) = [line for line in said.out.splitlines() if "closed loop" in line]
+        *_, cpu_us, client, batch = row.split()
+        assert (cpu_us == "-", batch == "-") == (not known, not known), row
+        assert float(client) > 0
+        assert said.err.startswith("mlkemctl: note: counters left out") == (not known)
+
+
+def test_break_even_is_not_guessed(daemon, tmp_path):
+    args = ("bench", "--compare-local", *SHORT, "--socket", daemon.path,
+            "--control-socket", "/nonexistent/c")
+    assert "break-even: not known" in ctl(*args).out
+    said = ctl(*args, "--plot", tmp_path / "plot", status=UNREACHABLE)
+    assert "control socket" in said.err and not (tmp_path / "plot").exists()
 
 
 @pytest.mark.parametrize("args,said", [

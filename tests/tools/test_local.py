@@ -250,6 +250,17 @@ def test_secret_files_are_0600_and_replaced_in_one_step(here):
     assert sorted(p.name for p in here.iterdir()) == ["k.key", "k.share", "s"]
 
 
+@pytest.mark.parametrize("args,local", [
+    (("ping",), False), (("demo",), False), (("bench", "--duration-ms", "10"), False),
+    (("info",), True), (("keygen", "--require"), False)])
+def test_advice_is_what_the_command_takes(here, args, local):
+    said = ctl(*args, "--socket", MISSING, status=UNREACHABLE).err
+    assert "is mlkemd running there? (--socket names another" in said
+    assert ("--local" in said) == local
+    assert f"{args[0]}: {args[0]}:" not in said
+    assert said.startswith(f"mlkemctl {args[0]}: ")
+
+
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 

@@ -76,6 +76,15 @@ def test_doctor_of_a_healthy_daemon(daemon):
     assert "good  daemon" in text and text.rstrip().endswith("0 that do not work")
 
 
+def test_doctor_without_the_control_socket(daemon):
+    said = ctl("doctor", "--json", "--socket", daemon.path, "--control-socket",
+               "/nonexistent/c")
+    (seen,) = [row for row in said.objects() if row["what"] == "counters"]
+    assert seen["finding"] == "note" and "--control-socket" in seen["remedy"]
+    assert not [row for row in said.objects() if "error" in row]
+    assert said.err.startswith("mlkemctl: note: counters left out")
+
+
 def test_doctor_where_nobody_answers(here):
     result = ctl("doctor", "--json", "--socket", "none.sock", status=FAILED)
     seen = {line["what"]: line for line in result.objects()}

@@ -98,14 +98,21 @@ parse_set(struct leak_options *options, const char *text)
 static int
 parse_backend(struct leak_options *options, const char *text)
 {
+	char names[128] = "";
+	size_t n = 0;
+
 	options->backend = text;
 	if (strcmp(text, "all") == 0)
 		return 0;
-	for (unsigned i = 0; backend_number(i); i++) {
+	for (unsigned i = 0; backend_number(i) && n < sizeof(names); i++) {
 		if (strcmp(text, backend_number(i)->name) == 0)
 			return 0;
+		n += (size_t)snprintf(
+		    names + n, sizeof(names) - n, "%s, ", backend_number(i)->name);
 	}
-	return tool_fail("--backend %.20s: this build has no such backend", text);
+	return tool_fail(
+	    "--backend %.20s: allowed are %sand all (the best of this CPU if not given)",
+	    text, names);
 }
 
 static int
