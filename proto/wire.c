@@ -58,6 +58,8 @@ static const struct shape_field shape_hello[] = {
 	{ .number = 2, .type = TYPE_VARINT },
 	{ .number = 3, .type = TYPE_BYTES },
 	{ .number = 4, .type = TYPE_VARINT },
+	{ .number = 5, .type = TYPE_VARINT },
+	{ .number = 6, .type = TYPE_VARINT },
 	{ 0 },
 };
 
