@@ -241,6 +241,7 @@ conn_update(struct conn *conn)
 	}
 	if (conn->wanted && conn_reply_fits(conn, conn->wanted))
 		conn->wanted = 0;
+	conn_note_released(conn);
 	if (conn->wanted)
 		conn_enter_queue(conn, conn->out.len + conn->reserved
 					   ? CONN_QUEUE_NONE

@@ -63,6 +63,15 @@ struct conn {
 	struct request_list open; /* requests of this turn */
 	uint32_t n_deferred;      /* answered in a later turn (control) */
 
+	/*
+	 * When requests last waited for room for their answers, and until when unless they
+	 * still do; by_peer: since those before them are not read. For the slow ones' log.
+	 */
+	bool held, held_by_peer;
+	uint64_t held_us, released_us;
+
+	uint64_t n_fallbacks, n_auto_daemon, n_auto_local; /* told in Hello so far */
+
 	enum conn_queue queue;
 	enum conn_deadline deadline;
 	bool hungry, dirty, stalled; /* stands in that list of the set's */

@@ -29,6 +29,7 @@ enum {
 	CONN_E_WAITS,         /* ... for room for its reply */
 	CONN_E_CLOSED,        /* broken: the connection ends */
 };
+void conn_note_released(struct conn *conn);
 int conn_take_request(
     struct conn *conn, uint32_t n_items, bool first, uint32_t *takenp);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the bytes at the front of a connection to a request, and from its answer back. */
 #include <assert.h>
+#include <stdio.h>
 
 #include "config.h"
 #include "conn_priv.h"
@@ -9,6 +10,13 @@
 #include "metrics.h"
 #include "proto/wire.h"
 #include "service.h"
+
+/*
+ * What one connection's Hellos may add to counters, in all. Fallbacks are for an alarm;
+ * what route auto placed is as much as a long-lived client does.
+ */
+#define CONN_FALLBACKS_MAX UINT64_C(1000000)
+#define CONN_AUTO_MAX      UINT64_C(1000000000)
 
 struct conn_sink {
 	struct codec_sink sink;
@@ -46,17 +54,55 @@ conn_encode(struct conn *conn, const struct request *req)
 	}
 }
 
+/* One wait lasts until all answers are out, however often some room comes free. */
+static void
+conn_note_held(struct conn *conn)
+{
+	if (conn->held)
+		return;
+	conn->held = true;
+	conn->held_by_peer = conn->out.len + conn->reserved;
+	conn->held_us = request_now_us();
+}
+
+void
+conn_note_released(struct conn *conn)
+{
+	if (!conn->held || conn->wanted)
+		return;
+	conn->released_us = request_now_us();
+	conn->held = conn->out.len || !STAILQ_EMPTY(&conn->open);
+}
+
+/* What a request waited for, for most of its time. */
+static const char *
+conn_waited_for(const struct conn *conn, const struct request *req, uint32_t took_us)
+{
+	uint64_t end_us = conn->held ? request_now_us() : conn->released_us;
+	uint64_t begin_us =
+	    conn->held_us > req->arrived_us ? conn->held_us : req->arrived_us;
+
+	if (!conn->held_us || end_us < begin_us + took_us / 2)
+		return "its turn";
+	return conn->held_by_peer ? "its client to read" : "room in limits.buffers";
+}
+
 /* The line by which "was it mlkemd?" is answered: both ids are the client's too. */
 static void
 conn_log_slow(const struct conn *conn, const struct request *req, uint32_t took_us)
 {
+	char batch[64] = "no batch";
+
+	if (req->batch_items)
+		snprintf(batch, sizeof(batch), "queue %u us, batch %u, %u us",
+		    req->queue_us, req->batch_items, req->work_us);
 	log_event_limited(LOG_NOTICE, "slow-request",
-	    "connection %llu, request %llu: %s%s%s, items %u, status %d: %u us (queue %u "
-	    "us, batch %u, %u us)",
+	    "connection %llu, request %llu: %s%s%s, items %u, status %d: %u us (%s; "
+	    "waited for %s)",
 	    (unsigned long long)conn->peer.id, (unsigned long long)req->id,
 	    metrics_request_op_name(req->op), req->n_items ? " " : "",
 	    req->n_items ? kem_alg_info(req->alg)->name : "", req->n_items,
-	    (int)req->status, took_us, req->queue_us, req->batch_items, req->work_us);
+	    (int)req->status, took_us, batch, conn_waited_for(conn, req, took_us));
 }
 
 /* Counts it, and keeps the recent mean from arrival to answer: a sixteenth each. */
@@ -160,6 +206,27 @@ conn_refuse(struct conn *conn, struct request *req)
 	conn_close_after_output(conn);
 }
 
+static uint64_t
+claim_take(uint64_t claim, uint64_t *takenp, uint64_t most)
+{
+	uint64_t n = claim < most - *takenp ? claim : most - *takenp;
+
+	*takenp += n;
+	return n;
+}
+
+/* Counters of what clients say of themselves take only so much of one connection. */
+static void
+conn_limit_claims(struct conn *conn, struct request *req)
+{
+	req->fallbacks =
+	    claim_take(req->fallbacks, &conn->n_fallbacks, CONN_FALLBACKS_MAX);
+	req->auto_daemon =
+	    claim_take(req->auto_daemon, &conn->n_auto_daemon, CONN_AUTO_MAX);
+	req->auto_local =
+	    claim_take(req->auto_local, &conn->n_auto_local, CONN_AUTO_MAX);
+}
+
 /* Decodes what is at the front and sees whether its reply has room; undoes it if not. */
 static int
 conn_decode(struct conn *conn, uint32_t n_items, bool first, struct request **reqp,
@@ -188,6 +255,7 @@ conn_decode(struct conn *conn, uint32_t n_items, bool first, struct request **re
 	if (!conn_reply_fits(conn, *bound)) {
 		mem_rewind(mem, mark);
 		conn->wanted = *bound;
+		conn_note_held(conn);
 		return CONN_E_WAITS;
 	}
 	return 0;
@@ -230,6 +298,8 @@ conn_take_request(struct conn *conn, uint32_t n_items, bool first, uint32_t *tak
 	req->done = conn_done;
 	STAILQ_INSERT_TAIL(&conn->open, req, next);
 	conn_mark_dirty(conn);
+	if (req->op == REQUEST_HELLO)
+		conn_limit_claims(conn, req);
 	if (conn->peer.refusal)
 		conn_refuse(conn, req);
 	else

@@ -27,16 +27,13 @@ finish(struct service *service, struct request *req)
 	req->done(req);
 }
 
-/* What a client says of itself. It may not turn a counter over by it. */
+/* What a client says of itself; conn has cut it to what one may say. */
 static void
 hello_count(struct metrics_shard *metrics, const struct request *req)
 {
-	metrics_add(&metrics->client_fallbacks_total,
-	    req->fallbacks < UINT32_MAX ? req->fallbacks : UINT32_MAX);
-	metrics_add(&metrics->client_auto_daemon_total,
-	    req->auto_daemon < UINT32_MAX ? req->auto_daemon : UINT32_MAX);
-	metrics_add(&metrics->client_auto_local_total,
-	    req->auto_local < UINT32_MAX ? req->auto_local : UINT32_MAX);
+	metrics_add(&metrics->client_fallbacks_total, req->fallbacks);
+	metrics_add(&metrics->client_auto_daemon_total, req->auto_daemon);
+	metrics_add(&metrics->client_auto_local_total, req->auto_local);
 }
 
 static void

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from daemon import SANITIZER, SLOW, Daemon, StartFailed, wait_for
-from peer import ALGORITHMS, SIZES, Peer, name_of, pb
+from peer import ALGORITHMS, SIZES, Peer, frame, name_of, pb
 from scrape import Figures, ask, figures
 
 NAMES = {pb.ML_KEM_512: "ML-KEM-512", pb.ML_KEM_768: "ML-KEM-768",
@@ -351,13 +351,42 @@ def test_was_it_mlkemd():
                 peer.call("generate_keys", algorithm=pb.ML_KEM_768,
                           count=1).keys.items[0].share])
         found = re.search(r"<5>slow-request: connection (\d+), request (\d+): .*: \d+ us "
-                          r"\(queue \d+ us, batch \d+, \d+ us\)", daemon.log())
+                          r"\((?:queue \d+ us, batch \d+, \d+ us|no batch); waited for "
+                          r"its turn\)", daemon.log())
         assert found, daemon.log()
         assert int(found[1]) == number
         assert int(found[2]) <= answer.id
         # Limited, like whatever a client can cause.
         assert daemon.log().count("slow-request:") <= 2
         assert daemon.stats()["slow_requests_total"] >= 3
+
+
+def test_it_was_its_own_client():
+    """Requests behind answers that their client does not read: the line says so."""
+    with Daemon({"daemon.slow-request": "500ms", "kem.export-private-keys": "yes",
+                 "limits.user-share": "100%"}) as daemon:
+        with Peer(daemon.path, timeout=60) as peer:
+            requests = [peer.request("generate_keys", algorithm=pb.ML_KEM_1024, count=1,
+                                     export_private=True) for _ in range(400)]
+            peer.send_raw(b"".join(map(frame, requests)))
+            time.sleep(2)  # it does not read
+            answers = [peer.recv() for _ in requests]
+        assert pb.DEADLINE_EXCEEDED in {answer.status for answer in answers}
+        lines = re.findall("slow-request: .*", daemon.log())
+        assert any(line.endswith("(no batch; waited for its client to read)")
+                   for line in lines), lines
+
+
+@pytest.mark.parametrize("claim", [999_999, 1_000_000, 2**32, 2**64 - 1])
+def test_fallbacks_are_limited(claim):
+    """Whatever clients say of themselves: a connection adds a million at most."""
+    with Daemon() as daemon, Peer(daemon.path, hello=False) as peer, \
+            Peer(daemon.path, hello=False) as other:
+        for _ in range(5):
+            assert peer.hello(fallbacks=claim).status == pb.OK
+        assert daemon.stats()["client_fallbacks_total"] == 1_000_000
+        assert other.hello(fallbacks=7).status == pb.OK
+        assert daemon.stats()["client_fallbacks_total"] == 1_000_007
 
 
 def test_no_slow_request_is_told_of_by_0s():
