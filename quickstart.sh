@@ -100,6 +100,7 @@ build_all() {
 		command -v $name >/dev/null || fail "there is no $name on this host"
 	done
 	{ : >"$log"; } 2>/dev/null || fail "cannot write $log"
+	say building "mlkemd and mlkemctl: a minute or two the first time (log: $log)"
 	# A checkout that was moved: its build knows only the old place.
 	if [ -f "$build/build.ninja" ] && ! grep -qF "$here" "$build/build.ninja"; then
 		rm -rf "$build"
@@ -156,6 +157,9 @@ finish() {
 	if [ $keep = yes ]; then
 		say running "mlkemd, pid $pid, in $dir"
 		say next "$here/$ctl keygen --socket $dir/mlkemd.sock"
+		say "" "  prints a share, and waits for the ciphertext that the next line"
+		say "" "  makes of that share in another terminal: paste both across"
+		say "" "$here/$ctl encaps --socket $dir/mlkemd.sock"
 		say "" "$here/$ctl stats --control-socket $dir/control.sock"
 		say "to stop" "kill $pid && rm -r $dir"
 		disown $pid

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -111,6 +112,71 @@ def test_quickstart_and_its_dry_run(tmp_path):
                          text=True)
     assert bad.returncode == 2 and "--keep" in bad.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def quickstart(tmp_path):
+    """The script in a tree of its own, where what builds is a word that only notes its
+    call: the programs are those of this build."""
+    tree, words = tmp_path / "tree", tmp_path / "words"
+    (tree / "tests/lib").mkdir(parents=True)
+    words.mkdir()
+    for name in ("quickstart.sh", "tests/lib/packages.sh"):
+        shutil.copy(ROOT / name, tree / name)
+    for name, path in (("daemon/mlkemd", os.environ["MLKEMD_DAEMON"]),
+                       ("tools/mlkemctl", os.environ["MLKEMD_CTL"])):
+        (tree / "build-quickstart" / name).parent.mkdir(parents=True)
+        (tree / "build-quickstart" / name).symlink_to(path)
+    for name in ("meson", "ninja", "protoc-c"):
+        (words / name).write_text('#!/bin/sh\necho "$0 $*"\nexit ${FAIL:-0}\n')
+        (words / name).chmod(0o755)
+
+    def run(*args, **more):
+        env = dict(os.environ, PATH=f"{words}:{os.environ['PATH']}", **more)
+        return subprocess.run([tree / "quickstart.sh", "--no-install", *args], env=env,
+                              check=False, capture_output=True, text=True, timeout=120)
+    return run
+
+
+def test_quickstart_says_that_it_builds(quickstart):
+    """Before it does: also where the build then fails."""
+    said = quickstart(FAIL="1")
+    assert said.returncode == 1 and "build failed" in said.stderr
+    assert re.search(r"^building +mlkemd and mlkemctl.*quickstart-build\.log", said.stdout,
+                     re.M)
+
+
+def test_quickstart_says_what_keygen_waits_for(quickstart):
+    said = quickstart("--keep")
+    assert said.returncode == 0, said.stderr
+    pid = int(re.search(r"^running +mlkemd, pid (\d+)", said.stdout, re.M)[1])
+    folder = re.search(rf"^to stop +kill {pid} && rm -r (\S+)$", said.stdout, re.M)[1]
+    try:
+        after = said.stdout.partition("\nnext ")[2]
+        assert "keygen --socket" in after.splitlines()[0]
+        assert "waits for the ciphertext" in after and "encaps --socket" in after
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        shutil.rmtree(folder)
+
+
+def lacks(page):
+    """What a page that installs by hand leaves out."""
+    return [word for word in ("systemd-sysusers", "systemd-tmpfiles --create",
+                              "systemctl daemon-reload", "dpkg-buildpackage -b -us -uc")
+            if word not in page]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/operations.md", "docs/proxies.md"])
+def test_the_way_to_a_service_is_whole(name):
+    page = (ROOT / name).read_text()
+    assert "meson install" in page and lacks(page) == []
+    assert "dpkg-buildpackage -b -us -uc" in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_control_a_way_that_is_not_whole():
+    page = (ROOT / "README.md").read_text()
+    assert lacks(page.replace("systemd-sysusers", "")) == ["systemd-sysusers"]
 
 
 def test_quickstart_is_clean_shell():
