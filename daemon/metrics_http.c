@@ -20,6 +20,7 @@
 #include "metrics_text.h"
 
 #define HEADERS_MAX_BYTES 8192
+#define BODY_MAX_BYTES    4096  /* of a POST, read so that 405 can be said */
 #define RESERVE_BYTES     65536 /* for one connection and its answer's headers */
 #define IDLE_S            2
 #define GENERATION_MS     4000
@@ -247,7 +248,7 @@ generation_init(struct metrics_http *http, struct generation *generation)
 	if (!generation->evhttp)
 		return -ENOMEM;
 	evhttp_set_max_headers_size(generation->evhttp, HEADERS_MAX_BYTES);
-	evhttp_set_max_body_size(generation->evhttp, 0);
+	evhttp_set_max_body_size(generation->evhttp, BODY_MAX_BYTES);
 	evhttp_set_timeout(generation->evhttp, IDLE_S);
 	/* Those that are not answered get 405 from us, where evhttp would say 501. */
 	evhttp_set_allowed_methods(generation->evhttp,

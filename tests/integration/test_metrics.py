@@ -207,6 +207,13 @@ def test_head_says_the_length_and_sends_no_body(measured):
 def test_other_methods_are_refused(measured, method):
     status, headers, body = ask(measured.http, method=method)
     assert status == 405 and headers["Allow"] == "GET, HEAD"
+    if method in ("POST", "PUT", "PATCH"):
+        for size in (1, 4096):
+            status, headers, text = ask(measured.http, "/metrics", method,
+                                        body=b"x" * size)
+            assert status == 405 and headers["Allow"] == "GET, HEAD"
+            assert text == b"GET and HEAD are allowed\n"
+        assert ask(measured.http, "/metrics", method, body=b"x" * 4097)[0] == 413
     assert b"mlkemd_" not in body
 
 
