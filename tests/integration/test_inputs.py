@@ -262,13 +262,23 @@ def test_too_many_keys(peer, count):
     assert answer.status == pb.TOO_MANY_ITEMS
 
 
-@pytest.mark.parametrize("op,fields", [
-    ("generate_keys", {"count": 0}), ("encapsulate", {}), ("decapsulate", {})])
-def test_no_items(peer, op, fields):
+@pytest.mark.parametrize("op,fields,status,result", [
+    ("generate_keys", {"count": 0}, pb.INVALID_REQUEST, None),
+    ("encapsulate", {}, pb.OK, "encapsulated"), ("decapsulate", {}, pb.OK, "decapsulated")])
+def test_no_items(peer, op, fields, status, result):
+    """As docs/protocol.md, section 2, has it."""
     answer = peer.call(op, algorithm=pb.ML_KEM_768, **fields)
-    assert answer.status in (pb.OK, pb.INVALID_REQUEST)
-    kind = answer.WhichOneof("result")
-    assert kind is None or not getattr(answer, kind).items
+    assert answer.status == status
+    assert answer.WhichOneof("result") == result
+    assert result is None or not getattr(answer, result).items
+
+
+def test_release_passes_over_what_is_no_handle(peer):
+    (key,) = peer.keygen(pb.ML_KEM_768)
+    odd = [b"", b"x", bytes(15), bytes(16), bytes(17), bytes(4096)]
+    for handles, live in ((odd, 0), ([], 0), (odd + [key.handle] * 2 + odd, 1)):
+        answer = peer.call("release", handles=handles)
+        assert (answer.status, answer.released.released) == (pb.OK, live)
 
 
 @pytest.mark.parametrize("algorithm", [0, 1, 515, 0x11eb, 9999, 2**31 - 1, -1])
