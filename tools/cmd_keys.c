@@ -204,11 +204,11 @@ keygen_export(
 }
 
 static int
-check_secret_paths(const struct ctl *ctl)
+check_paths(const struct ctl *ctl)
 {
-	int status = CTL_OK;
+	int status = io_check_out_path(ctl);
 
-	if (ctl->secret_path)
+	if (!status && ctl->secret_path)
 		status = io_check_secret_path(ctl, "--secret-out", ctl->secret_path);
 	if (!status && ctl->export_path)
 		status = io_check_secret_path(ctl, "--export", ctl->export_path);
@@ -228,7 +228,7 @@ ctl_keygen(struct ctl *ctl)
 		    "keygen without it, or to decaps --key");
 	if (mlkemclient_get_sizes(ctl->alg, &sizes))
 		return ctl_fail(ctl, CTL_FAILED, "no sizes for this algorithm");
-	status = check_secret_paths(ctl);
+	status = check_paths(ctl);
 	if (status)
 		return status;
 	status = ctl_client_new(ctl, false, &client);
@@ -253,7 +253,7 @@ ctl_encaps(struct ctl *ctl)
 
 	if (mlkemclient_get_sizes(ctl->alg, &sizes))
 		return ctl_fail(ctl, CTL_FAILED, "no sizes for this algorithm");
-	status = check_secret_paths(ctl);
+	status = check_paths(ctl);
 	if (status)
 		return status;
 	status = io_read(ctl, ctl->in_path,
@@ -342,7 +342,7 @@ ctl_decaps(struct ctl *ctl)
 		    "ciphertext share");
 	if (mlkemclient_get_sizes(ctl->alg, &sizes))
 		return ctl_fail(ctl, CTL_FAILED, "no sizes for this algorithm");
-	status = check_secret_paths(ctl);
+	status = check_paths(ctl);
 	if (status)
 		return status;
 	status = io_read(ctl, ctl->key_path,

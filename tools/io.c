@@ -134,10 +134,39 @@ io_write_public(
 	return CTL_OK;
 }
 
+/* A new file takes the old one's place: it is the folder that has to let us. */
+static int
+check_folder(const struct ctl *ctl, const char *option, const char *path)
+{
+	char copy[PATH_MAX];
+
+	if ((size_t)snprintf(copy, sizeof(copy), "%s", path) >= sizeof(copy))
+		return ctl_fail(
+		    ctl, CTL_FAILED, "%s: %s", option, strerror(ENAMETOOLONG));
+	if (access(dirname(copy), W_OK | X_OK) < 0)
+		return ctl_fail(ctl, CTL_FAILED, "cannot write %s %s: %s", option, path,
+		    strerror(errno));
+	return CTL_OK;
+}
+
+int
+io_check_out_path(const struct ctl *ctl)
+{
+	struct stat st;
+
+	if (!ctl->out_path || strcmp(ctl->out_path, "-") == 0)
+		return CTL_OK;
+	if (stat(ctl->out_path, &st) < 0 || S_ISREG(st.st_mode))
+		return check_folder(ctl, "--out", ctl->out_path);
+	if (S_ISDIR(st.st_mode) || access(ctl->out_path, W_OK) < 0)
+		return ctl_fail(ctl, CTL_FAILED, "cannot write --out %s: %s",
+		    ctl->out_path, strerror(S_ISDIR(st.st_mode) ? EISDIR : errno));
+	return CTL_OK;
+}
+
 int
 io_check_secret_path(const struct ctl *ctl, const char *option, const char *path)
 {
-	char copy[PATH_MAX];
 	struct stat st;
 
 	if (strcmp(path, "-") == 0)
@@ -148,13 +177,7 @@ io_check_secret_path(const struct ctl *ctl, const char *option, const char *path
 		    "%s %s is not a regular file: a secret only goes to a file of its "
 		    "own, mode 0600",
 		    option, path);
-	if ((size_t)snprintf(copy, sizeof(copy), "%s", path) >= sizeof(copy))
-		return ctl_fail(
-		    ctl, CTL_FAILED, "%s: %s", option, strerror(ENAMETOOLONG));
-	if (access(dirname(copy), W_OK | X_OK) < 0)
-		return ctl_fail(ctl, CTL_FAILED, "cannot write %s %s: %s", option, path,
-		    strerror(errno));
-	return CTL_OK;
+	return check_folder(ctl, option, path);
 }
 
 int

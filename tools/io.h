@@ -57,7 +57,8 @@ bool io_out_is_bare(const struct ctl *ctl);
 /* What is public to the file --out; a new one gets mode. Returns CTL_OK or a status. */
 int io_write_file(const struct ctl *ctl, mode_t mode, const uint8_t *data, size_t len);
 
-/* Whether a secret could be written there; asked before any key is spent. */
+/* Whether --out, or a secret, could be written; asked before any key is spent. */
+int io_check_out_path(const struct ctl *ctl);
 int io_check_secret_path(const struct ctl *ctl, const char *option, const char *path);
 
 /*

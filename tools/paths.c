@@ -36,17 +36,18 @@ static bool
 place_of_path(struct place *place, const char *option, const char *path, bool written)
 {
 	char folder[PATH_MAX], copy[PATH_MAX], last[PATH_MAX];
+	size_t len = path ? strlen(path) : 0;
 	struct stat st;
 
-	if (!path || strcmp(path, "-") == 0 || strlen(path) >= sizeof(copy))
+	if (!path || strcmp(path, "-") == 0 || len >= sizeof(copy))
 		return false;
 	*place = (struct place){.option = option, .written = written};
 	if (stat(path, &st) == 0) {
 		place_stat(place, &st);
 		return place->exists;
 	}
-	strcpy(copy, path);
-	strcpy(last, path);
+	memcpy(copy, path, len + 1);
+	memcpy(last, path, len + 1);
 	if (!realpath(dirname(copy), folder))
 		return false;
 	snprintf(place->name, sizeof(place->name), "%s/%s", folder, basename(last));

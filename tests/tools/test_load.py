@@ -168,6 +168,7 @@ def test_break_even_is_not_guessed(daemon, tmp_path):
     (("--items", "65"), "1 to 64"),
     (("--rounds", "101"), "1 to 100"),
     (("--plot", "x.svg"), "--compare-local"),
+    (("--compare-local", "--in-flight", "2"), "rows of its own"),
     (("--op", "mix", "--peer", "p"), "--op encaps or client"),
     (("--op", "client", "--rate", "5"), "--rate"),
     (("--count", "5"), "--count"),

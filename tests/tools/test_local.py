@@ -307,6 +307,17 @@ def test_a_stream_that_is_the_file_of_an_option(here):
     assert process.returncode == USAGE and (here / "k.share").read_bytes() == share
 
 
+@pytest.mark.parametrize("out", [".", "none/out"])
+def test_an_out_that_cannot_be_is_told_before_a_secret_is_made(here, out):
+    exported(here)
+    before = contents(here)
+    for args in (("keygen", "--export", "new"),
+                 ("encaps", "--in", "k.share", "--secret-out", "new")):
+        said = ctl(*args, "--local", "--out", out, status=FAILED)
+        assert f"cannot write --out {out}" in said.err
+    assert contents(here) == before
+
+
 def test_one_device_may_be_named_twice(here):
     """Control: what loses nothing is let through."""
     exported(here)
