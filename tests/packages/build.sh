@@ -33,8 +33,8 @@ make_in() {
 }
 
 chown -R root:root /out
-make_in /out/work /out/debs -j2
-cp /out/work.log /out/build.log
+make_in /out/first /out/debs -j2
+cp /out/first.log /out/build.log
 echo "case build ok"
 (
 	cd /out/debs
@@ -43,7 +43,7 @@ echo "case build ok"
 
 # What a stranger has who installs the development files. (The image leaves out documents.)
 rm -f /etc/dpkg/dpkg.cfg.d/99mmdebstrap
-if dpkg -i /out/debs/libmlkemclient*_*.deb && /out/work/tree/debian/tests/link; then
+if dpkg -i /out/debs/libmlkemclient*_*.deb && /out/first/tree/debian/tests/link; then
 	echo "case link ok"
 else
 	echo "case link FAIL"
@@ -63,4 +63,4 @@ if [ "${1-}" = again ]; then
 	done
 	echo "case reproducible $status"
 fi
-rm -rf /out/work
+rm -rf /out/first
