@@ -154,10 +154,10 @@ fi
 # one is enough for the vectors. A sanitizer's time goes where input is taken and memory is
 # handled.
 not_asan='wiping|fairness|prometheus|activation|systemd|mlkem-(bench|ct)|mlkemctl-(load|look)'
-not_asan+='|lifecycle|valgrind|client-storm|integration-.*-(generic|avx512)'
+not_asan+='|lifecycle|valgrind|client-storm|openssl_conf|soak|integration-.*-(generic|avx512)'
 long=() twice='generic8' sanitized='accumulated|residue|generic8|vectors-.*-avx2'
 [ "$length" = long ] && long=(--env MLKEMD_LONG=1) twice='^$' sanitized='accumulated|residue' \
-	not_asan='wiping|fairness|integration-.*-(generic|avx512)'
+	not_asan='wiping|fairness|openssl_conf|integration-.*-(generic|avx512)'
 
 # What ships, by the first compiler: everything.
 build gcc gcc
@@ -188,7 +188,9 @@ run clang "${plain[@]}" --suite integration --only 'exchange|inputs-avx512|frame
 # The build in which faults are planted and memory is looked into.
 build hooks gcc -Dtest-hooks=true
 run hooks --suite unit --skip accumulated
-run hooks --suite integration --only 'wiping|planted|fairness|mlkemctl-local|mlkem-ct'
+# Every test that a planted fault is listed with, and what looks into memory.
+listed=$(awk -F '\t' '$3 == "inside" { print $2 }' tests/lib/faults.tsv | sort -u | paste -sd '|')
+run hooks --suite integration --only "^($listed|integration-(wiping|fairness))\$"
 say "planting the faults of tests/lib/faults.tsv"
 /usr/bin/python3 tests/lib/runner.py faults --build "$top/hooks" --label hooks \
 	--results "$results" --list tests/lib/faults.tsv --source . || true
@@ -210,7 +212,7 @@ run asan --suite interop --only sanitized --timeout-scale 5 "${long[@]}" \
 # Races: whatever has threads.
 build tsan clang -Db_sanitize=thread "${sanitizer[@]}"
 run tsan --suite unit --suite fuzz --timeout-scale 5 --env MLKEMD_SANITIZER=thread "${plain[@]}" \
-	--only 'sanitizer|daemon|client|kem-random|kem-dispatch|fuzz-conn'
+	--only 'sanitizer|daemon|client|kem-random|kem-dispatch|fuzz-conn' --skip 'client-auto'
 run tsan --suite integration --timeout-scale 8 --env MLKEMD_SANITIZER=thread "${plain[@]}" \
 	--only 'exchange|frames|lifecycle|access|shards|client-storm'
 report
