@@ -20,14 +20,14 @@ from test_surroundings import (Clocks, crowd, no_more_memory, no_sanitizer,
 
 
 @pytest.mark.parametrize("fault", ["place-blind"])
-def test_control_who_is_placed_blindly_waits(fault):
+def test_planted_who_is_placed_blindly_waits(fault):
     with Daemon({"daemon.shards": "2"}, env={"MLKEMD_FAULT": fault}) as daemon:
         with wedged(daemon), pytest.raises(socket.timeout):
             Peer(daemon.path, timeout=2.0)
 
 
 @pytest.mark.parametrize("fault", ["descriptors-to-the-last"])
-def test_control_a_crowd_takes_all_descriptors(fault):
+def test_planted_a_crowd_takes_all_descriptors(fault):
     address, daemon = with_few_descriptors(fault)
     with daemon:
         peers = crowd(daemon, 70, timeout=0.1)
@@ -39,7 +39,7 @@ def test_control_a_crowd_takes_all_descriptors(fault):
 
 @no_sanitizer
 @pytest.mark.parametrize("fault", ["metrics-http-no-reserve"])
-def test_control_a_scrape_without_memory_is_the_end(fault):
+def test_planted_a_scrape_without_memory_is_the_end(fault):
     address, daemon = with_one_arena(fault)
     with daemon:
         no_more_memory(daemon)

@@ -24,10 +24,11 @@ def stall(fed):
     return peer
 
 
-def test_a_shard_that_hangs_is_seen_and_starves_the_watchdog(tmp_path):
+@pytest.mark.parametrize("fault", ["shard-stall"])
+def test_planted_a_shard_that_hangs_is_seen_and_starves_the_watchdog(tmp_path, fault):
     address = ("127.0.0.1", free_port())
     fed = Fed(tmp_path, {"metrics.listen": f"127.0.0.1:{address[1]}"},
-              fault="shard-stall")
+              fault=fault)
     with fed.daemon:
         assert ask(address, "/healthz")[0] == 200
         peer = stall(fed)
@@ -42,8 +43,9 @@ def test_a_shard_that_hangs_is_seen_and_starves_the_watchdog(tmp_path):
         fed.daemon.kill()
 
 
-def test_control_a_blind_watchdog_does_not_notice(tmp_path):
-    fed = Fed(tmp_path, fault="shard-stall,watchdog-blind")
+@pytest.mark.parametrize("fault", ["watchdog-blind"])
+def test_planted_a_blind_watchdog_does_not_notice(tmp_path, fault):
+    fed = Fed(tmp_path, fault=f"shard-stall,{fault}")
     with fed.daemon:
         peer = stall(fed)
         while fed.next():
@@ -53,10 +55,11 @@ def test_control_a_blind_watchdog_does_not_notice(tmp_path):
         fed.daemon.kill()
 
 
-def test_control_who_drips_stays_with_the_fault():
+@pytest.mark.parametrize("fault", ["metrics-http-drips"])
+def test_planted_who_drips_stays(fault):
     port = free_port()
     with Daemon({"metrics.listen": f"127.0.0.1:{port}"},
-                env={"MLKEMD_FAULT": "metrics-http-drips"}):
+                env={"MLKEMD_FAULT": fault}):
         with socket.create_connection(("127.0.0.1", port), 30) as raw:
             raw.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
             raw.settimeout(0.3)
@@ -91,8 +94,8 @@ def try_in_daemon(call, sandbox):
 
 
 @pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer makes such calls of its own")
-@pytest.mark.parametrize("call", TRIED)
-def test_what_is_forbidden(call):
+@pytest.mark.parametrize("call", TRIED, ids=[f"sandbox-{call}" for call in TRIED])
+def test_planted_what_is_forbidden(call):
     assert try_in_daemon(call, sandbox=True) == TRIED[call]
 
 
