@@ -80,13 +80,7 @@ user_rotate(struct user *user, struct conn *conn)
 {
 	TAILQ_REMOVE(&user->ready, conn, queue_link);
 	TAILQ_INSERT_TAIL(&user->ready, conn, queue_link);
-	user_rotate_past(user);
-}
-
-void
-user_rotate_past(struct user *user)
-{
-	if (TAILQ_EMPTY(&user->ready) || fault("user-no-rotation"))
+	if (fault("user-no-rotation"))
 		return;
 	TAILQ_REMOVE(&user->table->ready, user, ready_link);
 	TAILQ_INSERT_TAIL(&user->table->ready, user, ready_link);

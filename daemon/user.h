@@ -62,8 +62,6 @@ void user_remove_ready(struct user *user, struct conn *conn);
 struct conn *user_next_ready(const struct user_table *table);
 /* It had its turn and has more: behind the others of its user, who goes behind all. */
 void user_rotate(struct user *user, struct conn *conn);
-/* The same of a user alone, whose connection has no more. */
-void user_rotate_past(struct user *user);
 
 /* Whether it may hold n more blocks when n_idle are free. Who holds none always may. */
 bool user_may_hold(const struct user *user, uint32_t n, uint32_t n_idle);

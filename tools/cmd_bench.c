@@ -87,12 +87,6 @@ rows_make(struct bench_command *bench)
 	return status;
 }
 
-static uint64_t
-grown(const struct stats *before, const struct stats *after, const char *name)
-{
-	return stats_value(after, name) - stats_value(before, name);
-}
-
 static int
 row_round(struct bench_command *bench, struct bench_row *row, unsigned round)
 {
@@ -115,9 +109,10 @@ row_round(struct bench_command *bench, struct bench_row *row, unsigned round)
 	wall_ns = row->result->wall_ns - wall_ns;
 	if (bench->counted) {
 		status = stats_read(bench->ctl, &bench->after);
-		row->n_groups += grown(&bench->before, &bench->after, "groups_total");
+		row->n_groups +=
+		    stats_grown(&bench->before, &bench->after, "groups_total");
 		row->n_group_items +=
-		    grown(&bench->before, &bench->after, "group_items_total");
+		    stats_grown(&bench->before, &bench->after, "group_items_total");
 	}
 	row->cpu_us[round] = items ? (double)cpu_ns / 1000 / (double)items : 0;
 	row->ops[round] = wall_ns ? (double)items * 1e9 / (double)wall_ns : 0;

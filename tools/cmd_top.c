@@ -40,8 +40,7 @@ struct pace {
 static double
 per_second(const struct pace *pace, const char *name)
 {
-	return (double)(stats_value(&pace->now->stats, name) -
-			stats_value(&pace->then->stats, name)) /
+	return (double)stats_grown(&pace->then->stats, &pace->now->stats, name) /
 	       pace->seconds;
 }
 

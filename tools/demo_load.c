@@ -202,12 +202,6 @@ measure_x25519(struct demo *demo)
 	return CTL_OK;
 }
 
-static uint64_t
-grown(const struct stats *before, const struct stats *after, const char *name)
-{
-	return stats_value(after, name) - stats_value(before, name);
-}
-
 int
 demo_load(struct demo *demo)
 {
@@ -233,10 +227,10 @@ demo_load(struct demo *demo)
 		demo->exchange_cpu_us = (double)(stats_cpu_ns(before.pid) - cpu) /
 					1000 / demo->ctl->exchanges;
 	if (demo->counted && stats_try(demo->ctl, &after) == CTL_OK) {
-		demo->n_groups = grown(&before, &after, "groups_total");
-		demo->n_group_items = grown(&before, &after, "group_items_total");
-		demo->pool_taken = grown(&before, &after, "pool_taken_total");
-		demo->pool_missed = grown(&before, &after, "pool_missed_total");
+		demo->n_groups = stats_grown(&before, &after, "groups_total");
+		demo->n_group_items = stats_grown(&before, &after, "group_items_total");
+		demo->pool_taken = stats_grown(&before, &after, "pool_taken_total");
+		demo->pool_missed = stats_grown(&before, &after, "pool_missed_total");
 		demo->connections = stats_value(&after, "connections_total");
 	}
 	status = measure_x25519(demo);

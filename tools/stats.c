@@ -58,6 +58,12 @@ stats_value(const struct stats *stats, const char *name)
 }
 
 uint64_t
+stats_grown(const struct stats *before, const struct stats *after, const char *name)
+{
+	return stats_value(after, name) - stats_value(before, name);
+}
+
+uint64_t
 stats_cpu_ns(pid_t pid)
 {
 	struct timespec ts;

@@ -33,6 +33,10 @@ int stats_try(const struct ctl *ctl, struct stats *stats);
 /* 0 if there is none of that name. */
 uint64_t stats_value(const struct stats *stats, const char *name);
 
+/* How much a counter has grown between two looks. */
+uint64_t stats_grown(
+    const struct stats *before, const struct stats *after, const char *name);
+
 /* Processor time of all threads of a process; 0 if it can't be had. */
 uint64_t stats_cpu_ns(pid_t pid);
 
