@@ -147,12 +147,12 @@ conn_enter_queue(struct conn *conn, enum conn_queue queue)
 	if (conn->queue == queue)
 		return;
 	if (conn->queue == CONN_QUEUE_READY)
-		user_remove_ready(conn->user, conn);
+		conn_turn_remove(conn->user, conn);
 	else if (conn->queue == CONN_QUEUE_STARVED)
 		TAILQ_REMOVE(&set->starved, conn, queue_link);
 	conn->queue = queue;
 	if (queue == CONN_QUEUE_READY)
-		user_add_ready(conn->user, conn);
+		conn_turn_add(conn->user, conn);
 	else if (queue == CONN_QUEUE_STARVED)
 		TAILQ_INSERT_TAIL(&set->starved, conn, queue_link);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conn_priv.h: within conn*.c: conn.c has one connection's bytes and the lists that it
- * stands in, conn_request.c its requests and answers, conn_set.c all of a thread's.
+ * stands in, conn_request.c its requests and answers, conn_turn.c whose turn it is,
+ * conn_set.c all of a thread's.
  */
 #ifndef MLKEMD_CONN_PRIV_H
 #define MLKEMD_CONN_PRIV_H
@@ -22,6 +23,15 @@ bool conn_reply_fits(const struct conn *conn, size_t bytes);
 bool conn_user_is_full(const struct conn *conn, size_t bytes);
 void conn_count_blocks(struct conn *conn);
 void conn_mark_dirty(struct conn *conn);
+
+/* conn_turn.c */
+/* conn stands in its user's ready list, at the end, or no longer. */
+void conn_turn_add(struct user *user, struct conn *conn);
+void conn_turn_remove(struct user *user, struct conn *conn);
+/* The next user's next connection. NULL: nobody has a request. */
+struct conn *conn_turn_next(const struct user_table *table);
+/* It had its turn and has more: behind the others of its user, who goes behind all. */
+void conn_turn_pass(struct user *user, struct conn *conn);
 
 /* conn_request.c */
 enum {

@@ -99,7 +99,7 @@ conn_set_fini(struct conn_set *set)
 bool
 conn_set_has_work(const struct conn_set *set)
 {
-	return user_next_ready(&set->users) != NULL;
+	return conn_turn_next(&set->users) != NULL;
 }
 
 bool
@@ -137,7 +137,7 @@ conn_set_collect(struct conn_set *set, uint32_t n_items)
 	uint32_t left = n_items;
 	struct conn *conn;
 
-	while (left && (conn = user_next_ready(&set->users))) {
+	while (left && (conn = conn_turn_next(&set->users))) {
 		struct user *user = conn->user;
 		uint32_t taken = 0;
 		int r = conn_take_request(conn, left, left == n_items, &taken);
@@ -147,7 +147,7 @@ conn_set_collect(struct conn_set *set, uint32_t n_items)
 		left -= taken < left ? taken : left;
 		/* It stands behind the others again, if it has more. */
 		if (!r && !fault("skip-rotation") && !conn->closing)
-			user_rotate(user, conn);
+			conn_turn_pass(user, conn);
 		conn_update(conn);
 	}
 }

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "conn.h"
 #include "kem/fault.h"
 
 #define HELD_TO_FREE   7u /* what one user may hold, of what it leaves free */
@@ -49,41 +48,6 @@ user_leave(struct user *user)
 	TAILQ_REMOVE(&user->table->all, user, all_link);
 	user->table->n_users -= !user->refused;
 	free(user);
-}
-
-void
-user_add_ready(struct user *user, struct conn *conn)
-{
-	if (TAILQ_EMPTY(&user->ready))
-		TAILQ_INSERT_TAIL(&user->table->ready, user, ready_link);
-	TAILQ_INSERT_TAIL(&user->ready, conn, queue_link);
-}
-
-void
-user_remove_ready(struct user *user, struct conn *conn)
-{
-	TAILQ_REMOVE(&user->ready, conn, queue_link);
-	if (TAILQ_EMPTY(&user->ready))
-		TAILQ_REMOVE(&user->table->ready, user, ready_link);
-}
-
-struct conn *
-user_next_ready(const struct user_table *table)
-{
-	struct user *user = TAILQ_FIRST(&table->ready);
-
-	return user ? TAILQ_FIRST(&user->ready) : NULL;
-}
-
-void
-user_rotate(struct user *user, struct conn *conn)
-{
-	TAILQ_REMOVE(&user->ready, conn, queue_link);
-	TAILQ_INSERT_TAIL(&user->ready, conn, queue_link);
-	if (fault("user-no-rotation"))
-		return;
-	TAILQ_REMOVE(&user->table->ready, user, ready_link);
-	TAILQ_INSERT_TAIL(&user->table->ready, user, ready_link);
 }
 
 bool

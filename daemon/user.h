@@ -55,14 +55,6 @@ struct user *user_join(struct user_table *table, uid_t uid, bool refused);
 /* One less; the user goes with the last. */
 void user_leave(struct user *user);
 
-/* conn stands in its user's ready list, at the end, or no longer. */
-void user_add_ready(struct user *user, struct conn *conn);
-void user_remove_ready(struct user *user, struct conn *conn);
-/* Whose turn it is: the next user's next connection. NULL: nobody's. */
-struct conn *user_next_ready(const struct user_table *table);
-/* It had its turn and has more: behind the others of its user, who goes behind all. */
-void user_rotate(struct user *user, struct conn *conn);
-
 /* Whether it may hold n more blocks when n_idle are free. Who holds none always may. */
 bool user_may_hold(const struct user *user, uint32_t n, uint32_t n_idle);
 

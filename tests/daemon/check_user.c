@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conn_rig.h"
+#include "daemon/conn_priv.h"
 #include "daemon/user.h"
 
 static struct user_table table;
@@ -40,20 +41,20 @@ START_TEST(users_alternate_and_their_connections_too)
 	struct conn conns[3] = {{.user = a}, {.user = a}, {.user = b}};
 	const int order[] = {0, 2, 1, 2, 0};
 
-	ck_assert_ptr_null(user_next_ready(&table));
+	ck_assert_ptr_null(conn_turn_next(&table));
 	for (int i = 0; i < 3; i++)
-		user_add_ready(conns[i].user, &conns[i]);
+		conn_turn_add(conns[i].user, &conns[i]);
 	for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		struct conn *conn = user_next_ready(&table);
+		struct conn *conn = conn_turn_next(&table);
 
 		ck_assert_ptr_eq(conn, &conns[order[i]]);
-		user_rotate(conn->user, conn);
+		conn_turn_pass(conn->user, conn);
 	}
-	user_remove_ready(b, &conns[2]);
-	ck_assert_ptr_eq(user_next_ready(&table), &conns[1]);
-	user_remove_ready(a, &conns[1]);
-	user_remove_ready(a, &conns[0]);
-	ck_assert_ptr_null(user_next_ready(&table));
+	conn_turn_remove(b, &conns[2]);
+	ck_assert_ptr_eq(conn_turn_next(&table), &conns[1]);
+	conn_turn_remove(a, &conns[1]);
+	conn_turn_remove(a, &conns[0]);
+	ck_assert_ptr_null(conn_turn_next(&table));
 	user_leave(a);
 	user_leave(b);
 }
