@@ -23,16 +23,21 @@ struct busypoll {
 };
 
 /*
- * Microseconds from a write until a thread that slept in read(2) runs, the median of
- * some; at most BUSYPOLL_MAX_US. 0: it does not pay (one CPU), or could not be measured.
+ * Microseconds from a write until a thread that slept in read(2) on another CPU runs, the
+ * median of some; at most BUSYPOLL_MAX_US. 0: it does not pay (this thread may run on one
+ * CPU alone), or could not be measured.
  */
 uint32_t busypoll_measure(void);
 
 /* It begins as one that has had long gaps. */
 void busypoll_init(struct busypoll *poll, uint32_t limit_us);
 
-/* A request came while nothing was left to do; a reply has gone out. */
-void busypoll_note_request(struct busypoll *poll, uint64_t now_us);
+/*
+ * A request came while nothing was left to do; a reply has gone out. slept: it was not
+ * looked for, so that it had come a wake-up before it was seen. Were that in the gap, no
+ * shard that sleeps would ever find that it need not have.
+ */
+void busypoll_note_request(struct busypoll *poll, uint64_t now_us, bool slept);
 void busypoll_note_reply(struct busypoll *poll, uint64_t now_us);
 
 /* Whether to look again now, rather than sleep. */

@@ -301,6 +301,8 @@ server_start(struct server *server)
 	server->common.started_us = request_now_us();
 	if (server->config->busy_poll)
 		server->common.wake_up_us = busypoll_measure();
+	log_event(LOG_DEBUG, "busy-poll", "looks for %u us before it sleeps",
+	    server->common.wake_up_us);
 	r = server_init_shards(server);
 	if (r)
 		return r;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/busypoll.h"
+
+#include <sched.h>
+
 #include "rig.h"
 
 static struct busypoll poll_;
@@ -9,7 +12,7 @@ static uint64_t
 requests(unsigned n, uint64_t now_us, uint64_t gap_us)
 {
 	while (n--) {
-		busypoll_note_request(&poll_, now_us + gap_us);
+		busypoll_note_request(&poll_, now_us + gap_us, false);
 		busypoll_note_reply(&poll_, now_us + gap_us + 30);
 		now_us += gap_us + 30;
 	}
@@ -56,6 +59,42 @@ START_TEST(long_gaps_end_it)
 }
 END_TEST
 
+/* n requests by which a shard is woken that sleeps. */
+static uint64_t
+wake_ups(unsigned n, uint64_t now_us, uint64_t gap_us)
+{
+	while (n--) {
+		busypoll_note_request(&poll_, now_us + gap_us, true);
+		busypoll_note_reply(&poll_, now_us + gap_us + 30);
+		now_us += gap_us + 30;
+	}
+	return now_us;
+}
+
+/* A sleeper sees a request late by what waking it took: that is no gap of its client's. */
+START_TEST(a_wake_up_is_no_gap)
+{
+	uint64_t now;
+
+	busypoll_init(&poll_, 10);
+	now = wake_ups(BUSYPOLL_GAPS + 1, 1000, 19);
+	ck_assert(busypoll_wants(&poll_, now));
+	now = wake_ups(BUSYPOLL_GAPS, now, 20);
+	ck_assert(!busypoll_wants(&poll_, now));
+}
+END_TEST
+
+START_TEST(a_wake_up_that_is_a_gap_is_seen)
+{
+	if (!rig_hooks())
+		return;
+	rig_fault("poll-late");
+	busypoll_init(&poll_, 10);
+	ck_assert(!busypoll_wants(&poll_, wake_ups(BUSYPOLL_GAPS + 1, 1000, 19)));
+	rig_fault(NULL);
+}
+END_TEST
+
 START_TEST(zero_is_never)
 {
 	busypoll_init(&poll_, 0);
@@ -69,6 +108,18 @@ START_TEST(what_is_measured_is_bounded)
 }
 END_TEST
 
+/* On one CPU the other thread can't run while this one looks. */
+START_TEST(one_cpu_never_looks)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	ck_assert(!sched_setaffinity(0, sizeof(one), &one));
+	ck_assert_uint_eq(busypoll_measure(), 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -78,8 +129,11 @@ main(void)
 	tcase_add_test(tcase, it_begins_asleep);
 	tcase_add_test(tcase, it_looks_for_as_long_as_a_wake_up_costs);
 	tcase_add_test(tcase, long_gaps_end_it);
+	tcase_add_test(tcase, a_wake_up_is_no_gap);
+	tcase_add_test(tcase, a_wake_up_that_is_a_gap_is_seen);
 	tcase_add_test(tcase, zero_is_never);
 	tcase_add_test(tcase, what_is_measured_is_bounded);
+	tcase_add_test(tcase, one_cpu_never_looks);
 	suite_add_tcase(suite, tcase);
 	return rig_main(suite);
 }
