@@ -39,16 +39,68 @@ front(const struct link *link, size_t *lenp)
 	return 0;
 }
 
+bool
+link_abandon(struct link *link, uint64_t id, enum late late)
+{
+	if (link->n_abandoned == LINK_MAX_ABANDONED)
+		return false;
+	link->abandoned[link->n_abandoned++] = (struct abandoned){id, late};
+	return true;
+}
+
+void
+link_unwanted(struct link *link, const uint8_t handle[WIRE_HANDLE_BYTES])
+{
+	if (link->n_unwanted < WIRE_MAX_ITEMS)
+		memcpy(link->unwanted[link->n_unwanted++], handle, WIRE_HANDLE_BYTES);
+}
+
+/* Not while the daemon is silent: it would have more to do when it wakes up. */
+void
+link_release(struct mlkemclient *client)
+{
+	struct link *link = &client->live->link;
+	struct call call = {.op = CALL_RELEASE,
+	    .handles = link->unwanted,
+	    .n_handles = link->n_unwanted};
+	uint64_t id;
+
+	if (link->n_unwanted != 0 && link->timeouts_in_a_row == 0 &&
+	    link_tell(client, &call, &id) == 0)
+		link->n_unwanted = 0;
+}
+
 static bool
-was_abandoned(struct link *link, uint64_t id)
+was_abandoned(struct link *link, uint64_t id, enum late *latep)
 {
 	for (unsigned i = 0; i < link->n_abandoned; i++) {
-		if (link->abandoned[i] == id) {
+		if (link->abandoned[i].id == id) {
+			*latep = link->abandoned[i].late;
 			link->abandoned[i] = link->abandoned[--link->n_abandoned];
 			return true;
 		}
 	}
 	return false;
+}
+
+/*
+ * Nobody waits for it. Keys that it made would count against the user for a minute, if
+ * they were not released.
+ */
+static void
+take_late(
+    struct mlkemclient *client, enum late late, const uint8_t *message, size_t len)
+{
+	struct call call = {.op = CALL_LATE};
+	int err;
+
+	if (late == LATE_DROP || fault("client-keeps-late-keys"))
+		return;
+	err = message_decode(client, &call, message, len);
+	if (late == LATE_HELLO && err == 0)
+		counts_told(client);
+	else if (late == LATE_HELLO)
+		counts_not_told(client);
 }
 
 static struct waiter *
@@ -111,6 +163,7 @@ deliver(struct mlkemclient *client, size_t len)
 	struct lease_rack *rack;
 	struct wire_prescan scan;
 	struct waiter *waiter;
+	enum late late;
 	int err = MLKEMCLIENT_E_PROTOCOL;
 
 	if (wire_prescan_response(message, len, &scan) != 0 || scan.n_ops > 1 ||
@@ -118,12 +171,14 @@ deliver(struct mlkemclient *client, size_t len)
 		return err;
 	waiter = asker_of(link, scan.id);
 	rack = lease_find(client, scan.id);
-	if (waiter != NULL)
+	if (waiter != NULL) {
 		err = give(client, waiter, message, len);
-	else if (rack != NULL)
+	} else if (rack != NULL) {
 		err = fill_rack(client, rack, message, len);
-	else if (was_abandoned(link, scan.id))
+	} else if (was_abandoned(link, scan.id, &late)) {
+		take_late(client, late, message, len);
 		err = 0;
+	}
 	consume(link, WIRE_HEADER_BYTES + len, rack == NULL);
 	return err;
 }
@@ -149,4 +204,6 @@ answers_take(struct mlkemclient *client)
 	} while (err == 0 && len != 0);
 	if (err != 0)
 		link_close(client, err);
+	else
+		link_release(client);
 }

@@ -85,10 +85,15 @@ bench_take(struct mlkemclient *client)
 
 /* What the pool has no place for is wiped. */
 static void
-put_pairs(struct local *local, struct bench *bench)
+put_pairs(struct mlkemclient *client, struct bench *bench)
 {
-	while (bench->n_made != 0 && local->n_pairs < LOCAL_MAX_PAIRS)
+	struct local *local = &client->live->local;
+	uint64_t now_us = bench->n_made != 0 ? client_age_now(client) : 0;
+
+	while (bench->n_made != 0 && local->n_pairs < LOCAL_MAX_PAIRS) {
+		local->made_us[local->n_pairs] = now_us;
 		local->pairs[local->n_pairs++] = bench->made[--bench->n_made];
+	}
 	bench->n_made = 0;
 	kem_wipe(bench->made, sizeof(bench->made));
 }
@@ -97,11 +102,32 @@ void
 bench_give(struct mlkemclient *client, struct bench *bench, size_t n_done)
 {
 	client_lock(client);
-	put_pairs(&client->live->local, bench);
+	put_pairs(client, bench);
 	client->n_in_kem--;
 	client->live->counts.by_local += n_done;
 	bench_put(client, bench);
 	client_unlock(client);
+}
+
+void
+pairs_drop_old(struct mlkemclient *client)
+{
+	struct local *local = &client->live->local;
+	size_t n = 0, rest;
+	uint64_t now_us;
+
+	if (local->n_pairs == 0 || fault("client-old-pairs"))
+		return;
+	now_us = client_age_now(client);
+	while (n < local->n_pairs && now_us - local->made_us[n] >= LOCAL_MAX_AGE_US)
+		n++;
+	if (n == 0)
+		return;
+	rest = local->n_pairs - n;
+	memmove(local->pairs, local->pairs + n, rest * sizeof(*local->pairs));
+	memmove(local->made_us, local->made_us + n, rest * sizeof(*local->made_us));
+	kem_wipe(local->pairs + rest, n * sizeof(*local->pairs));
+	local->n_pairs = rest;
 }
 
 /* A pair leaves the pool by a move: nobody can be given the same one again. */
@@ -111,7 +137,8 @@ bench_trade_pairs(struct mlkemclient *client, struct bench *bench, size_t n)
 	struct local *local = &client->live->local;
 
 	client_lock(client);
-	put_pairs(local, bench);
+	pairs_drop_old(client);
+	put_pairs(client, bench);
 	for (bench->n_pairs = 0; bench->n_pairs < n && local->n_pairs != 0;) {
 		bench->pairs[bench->n_pairs++] = local->pairs[--local->n_pairs];
 		if (fault("client-pair-twice"))

@@ -20,9 +20,25 @@ clock_monotonic(void *arg)
 }
 
 uint64_t
+clock_boottime(void *arg)
+{
+	struct timespec ts;
+
+	(void)arg;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
+}
+
+uint64_t
 client_now(const struct mlkemclient *client)
 {
 	return client->clock(client->clock_arg);
+}
+
+uint64_t
+client_age_now(const struct mlkemclient *client)
+{
+	return client->age_clock(client->clock_arg);
 }
 
 void
@@ -130,6 +146,7 @@ mlkemclient_new(struct mlkemclient **clientp, const struct mlkemclient_options *
 	client->server_uid_set = known.server_uid_set;
 	client->server_uid = known.server_uid;
 	client->clock = clock_monotonic;
+	client->age_clock = clock_boottime;
 	server_user_find(client);
 	report_clear(client); /* of another that lay here */
 	*clientp = client;

@@ -35,6 +35,11 @@
 
 struct key_block; /* key.c */
 
+/* What Hello tells the daemon of us. */
+struct told {
+	uint64_t fallbacks, auto_daemon, auto_local;
+};
+
 /*
  * What calls share. It lies in a mapping of its own that is all zero in a child: a lock
  * that another thread held when its process forked is free there, half-done changes
@@ -54,8 +59,9 @@ struct live {
 	struct spin spins[JOB_DECAPS + 1];
 	struct route_auto costs;
 	struct mlkemclient_counts counts;
-	/* since the last Hello */
-	uint64_t fallbacks_untold, auto_daemon_untold, auto_local_untold;
+	struct told untold;  /* since the last Hello */
+	struct told telling; /* in one that is not answered yet */
+	uint64_t told_us;    /* when it was sent */
 };
 
 struct mlkemclient {
@@ -71,6 +77,7 @@ struct mlkemclient {
 	uid_t server_user;
 	uint64_t (*clock)(void *arg); /* microseconds; tests move it */
 	void *clock_arg;
+	uint64_t (*age_clock)(void *arg); /* goes on while the machine sleeps */
 
 	struct live *live;
 
@@ -91,6 +98,9 @@ void client_lock(struct mlkemclient *client);
 void client_unlock(struct mlkemclient *client);
 uint64_t client_now(const struct mlkemclient *client);
 uint64_t clock_monotonic(void *arg);
+uint64_t clock_boottime(void *arg);
+/* For how long something that was prepared has lain here. */
+uint64_t client_age_now(const struct mlkemclient *client);
 void cond_init(pthread_cond_t *cond); /* waits on CLOCK_MONOTONIC */
 /* False when deadline_us passed. */
 bool client_wait(
@@ -105,6 +115,16 @@ __attribute__((format(printf, 3, 4))) int client_fail(
 /* In the words of kem_explain(). */
 void client_explain(const struct mlkemclient *client, enum kem_status status,
     enum kem_alg alg, enum kem_part part, size_t len);
+
+/*
+ * counts.c, under the lock. counts_tell() says Hello again on a connection that lives, if
+ * there is something new and the last one is a minute old; nobody waits for its answer.
+ * Around each Hello: what is not told by the connection's end is told on the next one.
+ */
+void counts_tell(struct mlkemclient *client, uint64_t now_us);
+void counts_telling(struct mlkemclient *client);
+void counts_told(struct mlkemclient *client);
+void counts_not_told(struct mlkemclient *client);
 
 /* errors.c */
 int error_from_status(uint32_t wire_status);

@@ -40,8 +40,10 @@ open_link(struct mlkemclient *client, uint64_t deadline_us)
 		return err;
 	}
 	client->live->counts.connects++;
+	counts_telling(client);
 	err = link_call(client, &hello, deadline_us);
 	if (err == 0) {
+		counts_told(client);
 		link->ready = true;
 		return 0;
 	}

@@ -133,24 +133,21 @@ key_free(struct mlkemclient_key *key)
 }
 
 /*
- * The release is sent where that is cheap: on the key's own open connection, at once,
- * and not while the daemon is silent. Nobody waits for its answer. Elsewhere its
- * lifetime ends the key.
+ * The release goes out on the key's own open connection as soon as that is free, and
+ * nobody waits for its answer.
  */
 void
 mlkemclient_key_free(struct mlkemclient *client, struct mlkemclient_key *key)
 {
-	struct call call = {.op = CALL_RELEASE};
-	uint64_t id;
-
 	if (key == NULL)
 		return;
 	client = key->owner;
 	if (key->in_daemon && !atomic_load(&key->spent)) {
 		client_lock(client);
-		call.handle = key->handle;
-		if (key_is_live(key) && client->live->link.timeouts_in_a_row == 0)
-			(void)link_tell(client, &call, &id);
+		if (key_is_live(key)) {
+			link_unwanted(&client->live->link, key->handle);
+			link_release(client);
+		}
 		client_unlock(client);
 	}
 	key_free(key);

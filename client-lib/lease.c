@@ -41,18 +41,21 @@ lease_at(const struct lease_rack *rack, unsigned i)
  * that grew old were too many: the next time it will be fewer.
  */
 static void
-drop_old(struct mlkemclient *client, struct lease_rack *rack, uint64_t now_us)
+drop_old(struct mlkemclient *client, struct lease_rack *rack)
 {
+	uint64_t now_us = rack->n != 0 ? client_age_now(client) : 0;
 	unsigned n = 0;
 
 	while (rack->n != 0 && lease_at(rack, 0)->until_us <= now_us &&
 	       !fault("client-old-leases")) {
+		link_unwanted(&client->live->link, lease_at(rack, 0)->handle);
 		rack->first = (rack->first + 1) % MLKEMCLIENT_MAX_LEASES;
 		rack->n--;
 		n++;
 	}
 	if (n == 0)
 		return;
+	link_release(client);
 	client->live->counts.leases_dropped += n;
 	if (rack->n_wanted > n)
 		rack->n_wanted = n;
@@ -62,8 +65,7 @@ drop_old(struct mlkemclient *client, struct lease_rack *rack, uint64_t now_us)
 }
 
 bool
-lease_take(struct mlkemclient *client, struct lease_rack *rack, struct job_item *item,
-    uint64_t now_us)
+lease_take(struct mlkemclient *client, struct lease_rack *rack, struct job_item *item)
 {
 	struct link *link = &client->live->link;
 	struct lease *lease;
@@ -72,7 +74,7 @@ lease_take(struct mlkemclient *client, struct lease_rack *rack, struct job_item 
 	if (rack->asked_id != 0 && rack->n <= rack->n_wanted / 4 && link->ready &&
 	    link->leader == NULL)
 		answers_take(client);
-	drop_old(client, rack, now_us);
+	drop_old(client, rack);
 	if (rack->n == 0)
 		return false;
 	lease = lease_at(rack, 0);
@@ -95,6 +97,7 @@ ask(struct mlkemclient *client, struct lease_rack *rack, uint64_t now_us)
 
 	rack->n_asked = rack->n_wanted - rack->n;
 	rack->asked_us = now_us;
+	rack->asked_age_us = client_age_now(client);
 	if (link_tell(client, &call, &rack->asked_id) != 0) {
 		rack->asked_id = 0;
 		rack->not_before_us = now_us + PAUSE_US;
@@ -113,7 +116,7 @@ lease_tend(struct mlkemclient *client, struct lease_rack *rack, uint64_t now_us)
 			return;
 		/* Silence: calls will find out whether it lasts. */
 		rack->not_before_us = now_us + PAUSE_US;
-		if (!link_abandon(link, rack->asked_id))
+		if (!link_abandon(link, rack->asked_id, LATE_KEYS_RELEASE))
 			link_close(client, LINK_E_LOST);
 		rack->asked_id = 0;
 		return;
@@ -146,7 +149,7 @@ lease_put(struct mlkemclient *client, struct lease_rack *rack, const uint8_t *sh
 	if (lifetime_ms > LIFETIME_MAX_MS)
 		lifetime_ms = LIFETIME_MAX_MS;
 	lease = lease_at(rack, rack->n++);
-	lease->until_us = rack->asked_us + (uint64_t)lifetime_ms * 1000u / 2;
+	lease->until_us = rack->asked_age_us + (uint64_t)lifetime_ms * 1000u / 2;
 	memcpy(lease->share, share, kem_alg_info(rack->alg)->share_bytes);
 	memcpy(lease->handle, handle, sizeof(lease->handle));
 }

@@ -21,7 +21,7 @@
 
 struct lease {
 	uint8_t handle[WIRE_HANDLE_BYTES];
-	uint64_t until_us; /* not given out any more */
+	uint64_t until_us; /* by client_age_now(): not given out any more */
 	uint8_t share[LEASE_SHARE_MAX];
 };
 
@@ -33,15 +33,15 @@ struct lease_rack {
 	unsigned n_wanted; /* grows while they are used up, shrinks when they age */
 	uint64_t asked_id; /* the refill under way; 0: none */
 	unsigned n_asked;
-	uint64_t asked_us, not_before_us;
+	uint64_t asked_us, asked_age_us, not_before_us;
 };
 
 /* The rack of the algorithm, NULL if none is to be had. */
 struct lease_rack *lease_rack_of(struct mlkemclient *client, enum kem_alg alg);
 
 /* Makes the job's one key of a lease. False: there is none ready. */
-bool lease_take(struct mlkemclient *client, struct lease_rack *rack,
-    struct job_item *item, uint64_t now_us);
+bool lease_take(
+    struct mlkemclient *client, struct lease_rack *rack, struct job_item *item);
 
 /* Asks for more if it is time to. */
 void lease_tend(struct mlkemclient *client, struct lease_rack *rack, uint64_t now_us);

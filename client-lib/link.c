@@ -71,8 +71,10 @@ link_close(struct mlkemclient *client, int error)
 	link->out_len = 0;
 	link->out_sent = 0;
 	link->n_abandoned = 0;
+	link->n_unwanted = 0;
 	link->timeouts_in_a_row = 0;
 	lease_link_gone(client);
+	counts_not_told(client);
 }
 
 /* What was received moves along: a late reply may lie in the buffer between calls. */
@@ -109,15 +111,6 @@ is_large(const struct call *call)
 	return call->op == CALL_LEASE || (call->job != NULL && call->job->n_items > 1);
 }
 
-bool
-link_abandon(struct link *link, uint64_t id)
-{
-	if (link->n_abandoned == LINK_MAX_ABANDONED)
-		return false;
-	link->abandoned[link->n_abandoned++] = id;
-	return true;
-}
-
 /* The request as a frame in link.out, which is free. */
 static int
 put_frame(struct mlkemclient *client, const struct call *call, uint64_t id,
@@ -140,6 +133,28 @@ put_frame(struct mlkemclient *client, const struct call *call, uint64_t id,
 	return 0;
 }
 
+/* The next whose request waits for link.out has its turn, if that is free. */
+static void
+wake_sender(struct link *link)
+{
+	if (link->out_len != 0 || fault("client-no-turn"))
+		return;
+	for (struct waiter *next = link->waiters; next; next = next->next) {
+		if (next->state == WAITER_TO_SEND) {
+			pthread_cond_signal(&next->changed);
+			return;
+		}
+	}
+}
+
+static void
+out_free(struct link *link)
+{
+	kem_wipe(link->out, link->out_len);
+	link->out_len = 0;
+	link->out_sent = 0;
+}
+
 /* As much of link.out as the socket takes; all gone, it is free for the next. */
 static int
 push_out(struct mlkemclient *client)
@@ -154,15 +169,8 @@ push_out(struct mlkemclient *client)
 	link->out_sent += n;
 	if (link->out_sent != link->out_len)
 		return 0;
-	kem_wipe(link->out, link->out_len);
-	link->out_len = 0;
-	link->out_sent = 0;
-	for (struct waiter *other = link->waiters; other; other = other->next) {
-		if (other->state == WAITER_TO_SEND) {
-			pthread_cond_signal(&other->changed);
-			break;
-		}
-	}
+	out_free(link);
+	wake_sender(link);
 	return 0;
 }
 
@@ -221,6 +229,16 @@ wait_at_socket(
 		answers_take(client);
 }
 
+static enum late
+late_of(const struct call *call)
+{
+	const struct job *job = call->job;
+
+	return job != NULL && job->op == JOB_KEYGEN && !job->export_private
+		   ? LATE_KEYS_RELEASE
+		   : LATE_DROP;
+}
+
 /*
  * The connection stays when a frame was simply not answered in time. Inside a frame, in
  * either direction, and at the third silence in a row, it is given up. What several
@@ -235,18 +253,17 @@ timed_out(struct mlkemclient *client, struct waiter *waiter)
 	for (struct waiter *other = link->waiters; other; other = other->next)
 		others |= other != waiter && other->state == WAITER_SENT;
 	inside = link->in_len != 0 && !others;
-	if (waiter->state == WAITER_SENDING && link->out_sent != 0) {
+	if (waiter->state == WAITER_SENDING && link->out_sent != 0)
 		inside = true;
-	} else if (waiter->state == WAITER_SENDING) {
-		kem_wipe(link->out, link->out_len);
-		link->out_len = 0;
-	}
+	else if (waiter->state == WAITER_SENDING)
+		out_free(link);
 	if (waiter->state == WAITER_SENT && waiter->id > link->last_silent_id) {
 		link->timeouts_in_a_row++;
 		link->last_silent_id = link->next_id;
 	}
 	if (inside || link->timeouts_in_a_row == LINK_MAX_IN_A_ROW ||
-	    (waiter->state == WAITER_SENT && !link_abandon(link, waiter->id)))
+	    (waiter->state == WAITER_SENT &&
+		!link_abandon(link, waiter->id, late_of(waiter->call))))
 		link_close(client, LINK_E_LOST);
 	waiter_done(waiter, call_fail(waiter->call, MLKEMCLIENT_E_TIMEOUT,
 				"%s: no answer in time", client->path));
@@ -277,6 +294,8 @@ waiter_leave(struct link *link, struct waiter *waiter)
 	*at = waiter->next;
 	if (link->leader == waiter)
 		lead_no_more(link);
+	/* Who gave up may have been the one that was woken to send. */
+	wake_sender(link);
 	pthread_cond_destroy(&waiter->changed);
 }
 
@@ -352,18 +371,23 @@ link_tell(struct mlkemclient *client, struct call *call, uint64_t *idp)
 	int err;
 
 	if (!link->ready || link->out_len != 0 ||
-	    (call->op == CALL_RELEASE && link->n_abandoned > LINK_MAX_ABANDONED / 2))
+	    (call->op != CALL_LEASE && link->n_abandoned > LINK_MAX_ABANDONED / 2))
 		return LINK_E_LOST;
 	*idp = ++link->next_id;
 	if (put_frame(client, call, *idp, now + client->deadline_us) != 0)
 		return LINK_E_LOST;
-	if (call->op == CALL_RELEASE)
-		(void)link_abandon(link, *idp);
 	err = push_out(client);
+	if (err == 0 && link->out_len != 0 && link->out_sent == 0) {
+		out_free(link);
+		return LINK_E_LOST;
+	}
 	/* A part of it is on its way, and there is nobody to send the rest. */
 	if (err != 0 || link->out_len != 0) {
 		link_close(client, LINK_E_LOST);
 		return LINK_E_LOST;
 	}
+	if (call->op != CALL_LEASE)
+		(void)link_abandon(
+		    link, *idp, call->op == CALL_HELLO ? LATE_HELLO : LATE_DROP);
 	return 0;
 }

@@ -21,6 +21,7 @@
 
 #include "client-lib/job.h"
 #include "client-lib/room.h"
+#include "proto/wire.h"
 
 #define LINK_MAX_ABANDONED 64
 #define LINK_MAX_IN_A_ROW  3
@@ -34,13 +35,22 @@ enum {
 struct lease_rack;
 
 /* One question to the daemon. */
-enum call_op { CALL_HELLO, CALL_PING, CALL_INFO, CALL_JOB, CALL_RELEASE, CALL_LEASE };
+enum call_op {
+	CALL_HELLO,
+	CALL_PING,
+	CALL_INFO,
+	CALL_JOB,
+	CALL_RELEASE,
+	CALL_LEASE,
+	CALL_LATE, /* never asked: an answer whose asker has gone */
+};
 struct call {
 	enum call_op op;
 	struct job *job;               /* CALL_JOB: the items that are by_daemon */
 	struct mlkemclient_info *info; /* CALL_INFO: out */
 	struct lease_rack *rack;       /* CALL_LEASE */
-	const uint8_t *handle;         /* CALL_RELEASE */
+	const uint8_t (*handles)[WIRE_HANDLE_BYTES]; /* CALL_RELEASE */
+	unsigned n_handles;
 	bool needs_key; /* a key of this connection: never asked on another */
 	bool heeds_breaker;
 	/* out */
@@ -70,6 +80,13 @@ struct channel {
 	unsigned n_polls;
 };
 
+/* A question for whose answer nobody waits, and what is done with that. */
+enum late { LATE_DROP, LATE_KEYS_RELEASE, LATE_HELLO };
+struct abandoned {
+	uint64_t id;
+	enum late late;
+};
+
 /* Part of struct live. Buffers lie in room. */
 struct link {
 	bool ready; /* Hello was answered */
@@ -78,8 +95,10 @@ struct link {
 	pthread_cond_t opened; /* or failed to */
 	uint64_t generation;   /* counts connections; a key remembers its own */
 	uint64_t next_id;
-	uint64_t abandoned[LINK_MAX_ABANDONED]; /* nobody waits: replies are dropped */
+	struct abandoned abandoned[LINK_MAX_ABANDONED];
 	unsigned n_abandoned;
+	uint8_t unwanted[WIRE_MAX_ITEMS][WIRE_HANDLE_BYTES]; /* to be released */
+	unsigned n_unwanted;
 	unsigned timeouts_in_a_row;
 	uint64_t last_silent_id; /* questions up to it are counted in that */
 	uint64_t connection;     /* the daemon's number for it */
@@ -112,12 +131,18 @@ int link_tell(struct mlkemclient *client, struct call *call, uint64_t *idp);
 /* All who wait get error (LINK_E_LOST: they may ask again elsewhere). */
 void link_close(struct mlkemclient *client, int error);
 bool link_is_open(const struct mlkemclient *client);
-/* False when too many are open: then only closing keeps later replies apart. */
-bool link_abandon(struct link *link, uint64_t id);
 void waiter_done(struct waiter *waiter, int error);
 
-/* answers.c: takes in what has come, without waiting. May close the link. */
+/* answers.c. answers_take() takes in what has come, without waiting. May close the link. */
 void answers_take(struct mlkemclient *client);
+/* False when too many are open: then only closing keeps later replies apart. */
+bool link_abandon(struct link *link, uint64_t id, enum late late);
+/*
+ * A key of this connection that nobody will use: link_release() tells the daemon of all
+ * such as soon as that takes no waiting. What finds no place ends with its lifetime.
+ */
+void link_unwanted(struct link *link, const uint8_t handle[WIRE_HANDLE_BYTES]);
+void link_release(struct mlkemclient *client);
 
 /*
  * message_encode.c, message_decode.c: the only ones that see protobuf. message_encode()

@@ -13,8 +13,9 @@
 #include "client-lib/job.h"
 #include "kem/kem.h"
 
-#define LOCAL_MAX_BENCHES 16 /* more would only wait for processors */
-#define LOCAL_MAX_PAIRS   16 /* X25519 ephemerals that are kept */
+#define LOCAL_MAX_BENCHES 16        /* more would only wait for processors */
+#define LOCAL_MAX_PAIRS   16        /* X25519 ephemerals that are kept */
+#define LOCAL_MAX_AGE_US  30000000u /* of them, as in the daemon's pool */
 
 /* All that passes through here in the clear, in one locked mapping. */
 struct bench {
@@ -35,7 +36,8 @@ struct local {
 	unsigned n_benches;
 	pthread_cond_t given_back;
 	size_t n_pairs;
-	struct kem_x25519 pairs[LOCAL_MAX_PAIRS];
+	struct kem_x25519 pairs[LOCAL_MAX_PAIRS]; /* oldest first */
+	uint64_t made_us[LOCAL_MAX_PAIRS];        /* by client_age_now() */
 };
 
 /*
@@ -47,6 +49,8 @@ void bench_give(struct mlkemclient *client, struct bench *bench, size_t n_done);
 
 /* Up to n pairs for the bench out of the pool, and what it made into it. */
 void bench_trade_pairs(struct mlkemclient *client, struct bench *bench, size_t n);
+/* Wipes those that are too old, under the lock; the machine may have slept meanwhile. */
+void pairs_drop_old(struct mlkemclient *client);
 void bench_wipe(
     struct bench *bench); /* after each group; the scratch is wiped by kem */
 

@@ -191,6 +191,21 @@ lease_fill(
 	return err;
 }
 
+/* What has a handle is a key in the daemon, and nobody's. */
+static int
+late_take(struct mlkemclient *client, const Mlkemd__V1__Response *response)
+{
+	if (response->result_case != MLKEMD__V1__RESPONSE__RESULT_KEYS)
+		return 0;
+	for (size_t i = 0; i < response->keys->n_items; i++) {
+		struct incoming_item in = incoming_item(response, JOB_KEYGEN, i);
+
+		if (in.handle.len == WIRE_HANDLE_BYTES)
+			link_unwanted(&client->live->link, in.handle.data);
+	}
+	return 0;
+}
+
 static int
 hello_take(struct mlkemclient *client, const Mlkemd__V1__Response *response)
 {
@@ -198,9 +213,6 @@ hello_take(struct mlkemclient *client, const Mlkemd__V1__Response *response)
 	    response->hello->version != WIRE_VERSION)
 		return MESSAGE_E_LIE;
 	client->live->link.connection = response->hello->connection;
-	client->live->fallbacks_untold = 0;
-	client->live->auto_daemon_untold = 0;
-	client->live->auto_local_untold = 0;
 	client->live->link.handle_lifetime_ms =
 	    response->hello->limits != NULL
 		? response->hello->limits->handle_lifetime_ms
@@ -268,6 +280,8 @@ response_take(
 			   : MESSAGE_E_LIE;
 	case CALL_LEASE:
 		return lease_fill(client, call, response);
+	case CALL_LATE:
+		return late_take(client, response);
 	case CALL_JOB:
 		break;
 	}

@@ -38,7 +38,6 @@ struct outgoing {
 	Mlkemd__V1__Decapsulate decaps;
 	Mlkemd__V1__Release release;
 	Mlkemd__V1__Kdf kdf;
-	ProtobufCBinaryData handle;
 };
 
 static ProtobufCBinaryData
@@ -159,11 +158,31 @@ outgoing_hello(struct outgoing *out, struct mlkemclient *client)
 	out->hello.min_version = WIRE_VERSION;
 	out->hello.max_version = WIRE_VERSION;
 	out->hello.client_name = client->name;
-	out->hello.fallbacks = client->live->fallbacks_untold;
-	out->hello.auto_daemon = client->live->auto_daemon_untold;
-	out->hello.auto_local = client->live->auto_local_untold;
+	out->hello.fallbacks = client->live->telling.fallbacks;
+	out->hello.auto_daemon = client->live->telling.auto_daemon;
+	out->hello.auto_local = client->live->telling.auto_local;
 	out->request.op_case = MLKEMD__V1__REQUEST__OP_HELLO;
 	out->request.hello = &out->hello;
+}
+
+static int
+outgoing_release(
+    struct outgoing *out, struct mlkemclient *client, const struct call *call)
+{
+	struct arena *arena = &client->live->link.arena;
+	ProtobufCBinaryData *handles;
+
+	handles = arena_alloc(arena, call->n_handles * sizeof(*handles));
+	if (handles == NULL)
+		return MLKEMCLIENT_E_INTERNAL;
+	for (unsigned i = 0; i < call->n_handles; i++)
+		handles[i] = bytes_of(call->handles[i], WIRE_HANDLE_BYTES);
+	mlkemd__v1__release__init(&out->release);
+	out->release.n_handles = call->n_handles;
+	out->release.handles = handles;
+	out->request.op_case = MLKEMD__V1__REQUEST__OP_RELEASE;
+	out->request.release = &out->release;
+	return 0;
 }
 
 static int
@@ -184,16 +203,12 @@ outgoing_fill(struct outgoing *out, struct mlkemclient *client, const struct cal
 		out->request.info = &out->info;
 		break;
 	case CALL_RELEASE:
-		mlkemd__v1__release__init(&out->release);
-		out->handle = bytes_of(call->handle, WIRE_HANDLE_BYTES);
-		out->release.n_handles = 1;
-		out->release.handles = &out->handle;
-		out->request.op_case = MLKEMD__V1__REQUEST__OP_RELEASE;
-		out->request.release = &out->release;
-		break;
+		return outgoing_release(out, client, call);
 	case CALL_LEASE:
 		outgoing_keygen(out, call->rack->alg, call->rack->n_asked, false);
 		break;
+	case CALL_LATE:
+		return MLKEMCLIENT_E_INTERNAL;
 	case CALL_JOB:
 		return outgoing_job(out, client, call->job);
 	}

@@ -150,7 +150,7 @@ fall_back(struct mlkemclient *client, struct job *job)
 			continue;
 		item->error = JOB_PENDING;
 		client->live->counts.fallbacks++;
-		client->live->fallbacks_untold++;
+		client->live->untold.fallbacks++;
 	}
 }
 
@@ -169,11 +169,11 @@ start_items(struct mlkemclient *client, struct job *job, uint64_t start_us, bool
 		if (route_auto_choose(&client->live->costs, auto_op(job), n, start_us,
 			&probe) == AUTO_LOCAL) {
 			counts->route_probes += probe ? n : 0;
-			client->live->auto_local_untold += n;
+			client->live->untold.auto_local += n;
 			return;
 		}
 		counts->shared_daemon += n;
-		client->live->auto_daemon_untold += n;
+		client->live->untold.auto_daemon += n;
 		counts->route_probes += probe ? n : 0;
 	}
 	err = ask_to_start(client, job, n, start_us, probe);
@@ -243,9 +243,10 @@ run_by_daemon(struct mlkemclient *client, struct job *job, uint64_t start_us)
 	bool connect_for_leases;
 
 	client_lock(client);
+	pairs_drop_old(client);
 	rack = rack_for(client, job);
 	connect_for_leases = rack != NULL && !client->live->link.ready;
-	if (rack == NULL || !lease_take(client, rack, &job->one, start_us)) {
+	if (rack == NULL || !lease_take(client, rack, &job->one)) {
 		if (job->op == JOB_DECAPS)
 			use_keys_in_daemon(client, job, start_us);
 		if (client->route != MLKEMCLIENT_ROUTE_LOCAL)
@@ -253,6 +254,7 @@ run_by_daemon(struct mlkemclient *client, struct job *job, uint64_t start_us)
 	}
 	if (rack != NULL)
 		lease_tend(client, rack, start_us);
+	counts_tell(client, start_us);
 	client_unlock(client);
 }
 

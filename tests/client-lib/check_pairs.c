@@ -139,7 +139,64 @@ START_TEST(processes_share_no_pair)
 }
 END_TEST
 
+/* A day passes in which nothing is asked, and the machine may have slept through it. */
+static uint64_t slept_us;
+
+static uint64_t
+clock_slept(void *arg)
+{
+	return clock_boottime(arg) + slept_us;
+}
+
+/* How many of the pairs that lay in the pool meanwhile are still there. */
+static size_t
+old_pairs_kept(void)
+{
+	struct mlkemclient *client = local_client();
+	struct local *local = &client->live->local;
+	static struct kem_x25519 before[LOCAL_MAX_PAIRS];
+	struct mlkemclient_key *key;
+	size_t n, n_kept = 0;
+
+	client->age_clock = clock_slept;
+	ck_assert_int_eq(encaps(client, publics[0]), 0);
+	n = local->n_pairs;
+	memcpy(before, local->pairs, sizeof(before));
+	/* Young enough: one is taken. */
+	slept_us += LOCAL_MAX_AGE_US / 2;
+	ck_assert_int_eq(encaps(client, publics[1]), 0);
+	ck_assert(n == 0 || memcmp(publics[1], before[n - 1].public_key, 32) == 0);
+	slept_us += LOCAL_MAX_AGE_US;
+	/* Whatever is asked next wipes them. */
+	ck_assert_int_eq(mlkemclient_keygen(client, HYBRID, share, SHARE, &key), 0);
+	mlkemclient_key_free(client, key);
+	for (size_t i = 0; i < local->n_pairs; i++)
+		n_kept += memcmp(&local->pairs[i], &before[i], sizeof(before[i])) == 0;
+	if (local->n_pairs == 0)
+		ck_assert(is_zero(local->pairs, sizeof(local->pairs)));
+	mlkemclient_free(client);
+	return n_kept;
+}
+
+START_TEST(old_pairs_are_wiped)
+{
+	ck_assert_uint_eq(old_pairs_kept(), 0);
+}
+END_TEST
+
 #ifdef MLKEMD_TEST_HOOKS
+/* The control: they would be used, after whatever time. */
+START_TEST(old_pairs_would_stay)
+{
+	struct mlkemclient *client = local_client();
+	bool lanes = has_lanes(client);
+
+	mlkemclient_free(client);
+	setenv("MLKEMD_FAULT", "client-old-pairs", 1);
+	ck_assert((old_pairs_kept() != 0) == lanes);
+}
+END_TEST
+
 /* The control: a pair that stays in the pool is used again, and that shows. */
 START_TEST(repeated_pairs_show)
 {
@@ -170,8 +227,10 @@ main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, threads_share_no_pair);
 	tcase_add_test(tc, processes_share_no_pair);
+	tcase_add_test(tc, old_pairs_are_wiped);
 #ifdef MLKEMD_TEST_HOOKS
 	tcase_add_test(tc, repeated_pairs_show);
+	tcase_add_test(tc, old_pairs_would_stay);
 #endif
 	srunner_run_all(runner, CK_NORMAL);
 	n_failed = srunner_ntests_failed(runner);
