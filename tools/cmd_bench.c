@@ -165,7 +165,8 @@ start(struct bench_command *bench)
 	if (ctl->bench.compare_local && ctl->bench.custom)
 		return ctl_fail(ctl, CTL_USAGE,
 		    "--compare-local has rows of its own: it goes without "
-		    "--connections, --in-flight, --items, --rate and --idle-us");
+		    "--connections, --in-flight, --items, --rate, --idle-us and "
+		    "--spin-us");
 	if (ctl->bench.op != BENCH_ENCAPS && ctl->bench.rate > 0)
 		return ctl_fail(ctl, CTL_USAGE,
 		    "--rate is for --op encaps: a client's second request waits for "

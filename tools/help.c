@@ -222,6 +222,7 @@ static const char help_bench[] =
     "  --rate N           requests a second in all, whether answers come or not; times\n"
     "                     run from when a request was due\n"
     "  --idle-us N        a pause after each answer\n"
+    "  --spin-us N        looks for an answer so long before it sleeps (100)\n"
     "  --duration-ms N    of each row, over all rounds (5000)\n"
     "  --rounds N         (5); figures are their medians\n"
     "  --peer PROGRAM     another library's, of tests/bench/peers, in the same rounds\n"

@@ -40,6 +40,7 @@ enum {
 	OPT_ITEMS,
 	OPT_RATE,
 	OPT_IDLE,
+	OPT_SPIN,
 	OPT_DURATION,
 	OPT_ROUNDS,
 	OPT_COMPARE,
@@ -94,8 +95,8 @@ static const struct command {
     {"bench", ctl_bench,
 	DAEMON | BIT(OPT_CONTROL) | BIT(OPT_IN_FLIGHT) | BIT(OPT_PEER) |
 	    BIT(OPT_CONNECTIONS) | BIT(OPT_OP) | BIT(OPT_ITEMS) | BIT(OPT_RATE) |
-	    BIT(OPT_IDLE) | BIT(OPT_DURATION) | BIT(OPT_ROUNDS) | BIT(OPT_COMPARE) |
-	    BIT(OPT_PLOT),
+	    BIT(OPT_IDLE) | BIT(OPT_SPIN) | BIT(OPT_DURATION) | BIT(OPT_ROUNDS) |
+	    BIT(OPT_COMPARE) | BIT(OPT_PLOT),
 	WORD_ALGORITHM, 0},
     {"top", ctl_top, CONTROL | BIT(OPT_COUNT) | BIT(OPT_INTERVAL), WORD_NONE, 0},
     {"doctor", ctl_doctor, DAEMON | BIT(OPT_CONTROL), WORD_NONE, 0},
@@ -135,6 +136,7 @@ static const struct option long_options[] = {
     {"items", required_argument, NULL, OPT_ITEMS},
     {"rate", required_argument, NULL, OPT_RATE},
     {"idle-us", required_argument, NULL, OPT_IDLE},
+    {"spin-us", required_argument, NULL, OPT_SPIN},
     {"duration-ms", required_argument, NULL, OPT_DURATION},
     {"rounds", required_argument, NULL, OPT_ROUNDS},
     {"compare-local", no_argument, NULL, OPT_COMPARE},
@@ -233,6 +235,8 @@ set_bench_option(struct ctl *ctl, int option, const char *value)
 		    ctl, option, value, 1, MLKEMCLIENT_MAX_ITEMS, &bench->items);
 	case OPT_RATE:
 		return parse_number(ctl, option, value, 1, 10000000, &bench->rate);
+	case OPT_SPIN:
+		return parse_number(ctl, option, value, 0, 60000000, &bench->spin_us);
 	default:
 		return parse_number(ctl, option, value, 0, 60000000, &bench->idle_us);
 	}
@@ -289,6 +293,7 @@ set_option(struct ctl *ctl, int option, const char *value)
 	case OPT_ITEMS:
 	case OPT_RATE:
 	case OPT_IDLE:
+	case OPT_SPIN:
 	case OPT_DURATION:
 	case OPT_ROUNDS:
 	case OPT_COMPARE:

@@ -65,6 +65,14 @@ def test_the_usual_rows(daemon):
     assert "no peer was measured" in text and "many connections" in text
 
 
+def test_it_sleeps_at_once_if_it_may_not_look(daemon):
+    """Its own processor time tells: a call takes many times what a client has to do."""
+    looking, asleep = (
+        ctl("bench", "--in-flight", "1", "--spin-us", us, "--json", *SHORT,
+            *both(daemon)).object() for us in ("60000000", "0"))
+    assert asleep["client_cpu_us_per_op"] < looking["client_cpu_us_per_op"]
+
+
 def test_an_open_loop_keeps_its_rate(daemon):
     row = ctl("bench", "--rate", "100", "--in-flight", "8", "--json", "--duration-ms",
               "1000", "--rounds", "1", "--timeout-ms", "20000", *both(daemon)).object()
