@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From nothing to READY. */
 #include <errno.h>
-#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "sandbox.h"
 #include "server_priv.h"
 #include "shard_priv.h"
+#include "trim.h"
 
 /* The control socket's connections, scrapes, and what else is open. */
 #define DESCRIPTORS_SPARE 192u
@@ -317,8 +317,7 @@ server_start(struct server *server)
 	if (r)
 		return r;
 	server->has_watchdog = notify_has_watchdog();
-	/* What parsing, libcrypto and the filter have left over goes back: 140 KiB. */
-	malloc_trim(0);
+	trim_after_start();
 	log_event(LOG_INFO, "ready", "%s (control: %s), %u shard%s, backend %s",
 	    server->path, server->control_path, server->common.n_shards,
 	    server->common.n_shards == 1 ? "" : "s", kem_backend_name(server->kem));
