@@ -20,7 +20,7 @@
 #define SHARE        1216
 #define CT           1120
 #define SECRET       64
-#define PLENTY_US    5000000u
+#define PLENTY_US    30000000u
 #define LENGTH_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
@@ -85,8 +85,11 @@ struct tally {
 	unsigned n_good, n_foreign, n_timeouts;
 };
 
+/* A busy machine keeps a short deadline seldom: then a longer one is tried. */
+enum { LATE_US = 3000, LATE_MAX_US = 400000 };
+
 static struct tally
-late_rounds(unsigned n)
+late_rounds(unsigned n, uint32_t deadline_us)
 {
 	struct peer peer;
 	struct mlkemclient *client;
@@ -94,7 +97,7 @@ late_rounds(unsigned n)
 	struct tally tally = {0};
 
 	peer_start(&peer, script_late);
-	client = peer_client(&peer, true, 3000);
+	client = peer_client(&peer, true, deadline_us);
 	for (unsigned i = 0; i < n; i++) {
 		breaker_reset(&client->live->breaker);
 		switch (peer_encaps(client, i * 2654435761u)) {
@@ -115,12 +118,18 @@ late_rounds(unsigned n)
 
 START_TEST(late_answers_are_dropped)
 {
-	struct tally tally = late_rounds(1000);
+	unsigned n_good = 0, n_timeouts = 0, n = 1000;
 
-	ck_assert_uint_eq(tally.n_foreign, 0);
-	/* A busy machine lets many more than every second one pass unanswered. */
-	ck_assert_uint_ge(tally.n_good, 20);
-	ck_assert_uint_ge(tally.n_timeouts, 300);
+	for (uint32_t us = LATE_US; n_good < 20 && us < LATE_MAX_US; us *= 4) {
+		struct tally tally = late_rounds(n, us);
+
+		ck_assert_uint_eq(tally.n_foreign, 0);
+		n_good += tally.n_good;
+		n_timeouts += tally.n_timeouts;
+		n = n > 160 ? n / 4 : 40;
+	}
+	ck_assert_uint_ge(n_good, 20);
+	ck_assert_uint_ge(n_timeouts, 300);
 }
 END_TEST
 
@@ -133,8 +142,8 @@ START_TEST(late_answers_taken_are_noticed)
 	setenv("MLKEMD_FAULT", "client-any-id", 1);
 
 	/* On a busy machine an answer may come so late that nobody waits any more. */
-	for (int i = 0; i < 20 && n_foreign == 0; i++)
-		n_foreign = late_rounds(20).n_foreign;
+	for (uint32_t us = LATE_US; n_foreign == 0 && us < LATE_MAX_US; us += us / 2)
+		n_foreign = late_rounds(20, us).n_foreign;
 	ck_assert_uint_gt(n_foreign, 0);
 }
 END_TEST
@@ -163,10 +172,11 @@ START_TEST(silence_inside_a_frame_closes)
 	struct mlkemclient *client;
 
 	peer_start(&peer, script_half_then_silence);
-	client = peer_client(&peer, true, 50000);
+	client = peer_client(&peer, true, 1500000);
 	ck_assert_int_eq(peer_encaps(client, 1), MLKEMCLIENT_E_TIMEOUT);
 	ck_assert(!link_is_open(client));
 	breaker_reset(&client->live->breaker);
+	client->deadline_us = PLENTY_US;
 	ck_assert_int_eq(peer_encaps(client, 2), 0);
 	ck_assert_uint_eq(atomic_load(&peer.counts->connections), 2);
 	mlkemclient_free(client);
@@ -174,10 +184,12 @@ START_TEST(silence_inside_a_frame_closes)
 }
 END_TEST
 
+/* One answer, and no more. */
 static void
 script_silent(int fd, struct peer_counts *counts)
 {
 	peer_greet(fd, counts);
+	peer_answer(fd, peer_read(fd, counts));
 	while (peer_read(fd, counts) != NULL)
 		continue;
 }
@@ -187,17 +199,22 @@ START_TEST(third_silence_in_a_row_closes)
 	struct peer peer;
 	struct mlkemclient *client;
 	struct mlkemclient_counts counts;
+	unsigned n = 0;
 
 	peer_start(&peer, script_silent);
-	client = peer_client(&peer, true, 20000);
-	for (int i = 0; i < 3; i++) {
-		if (i > 0)
-			ck_assert(link_is_open(client));
+	client = peer_client(&peer, true, PLENTY_US);
+	ck_assert_int_eq(mlkemclient_ping(client), 0);
+	client->deadline_us = 100000;
+	/* On a busy machine some are never sent: those are no silence of the peer. */
+	do
 		ck_assert_int_eq(mlkemclient_ping(client), MLKEMCLIENT_E_TIMEOUT);
-	}
+	while (++n < 100 && link_is_open(client));
 	ck_assert(!link_is_open(client));
+	ck_assert_uint_ge(n, 3);
+	peer_wait(&peer.counts->ended, 1);
+	ck_assert_uint_eq(atomic_load(&peer.counts->requests), 2 + 3);
 	mlkemclient_get_counts(client, &counts);
-	ck_assert_uint_eq(counts.timeouts, 3);
+	ck_assert_uint_eq(counts.timeouts, n);
 	ck_assert_uint_eq(counts.connects, 1);
 	mlkemclient_free(client);
 	peer_stop(&peer);
@@ -290,7 +307,7 @@ both_sides_write(uint32_t deadline_us)
 	int err;
 
 	peer_start(&peer, script_writes_before_it_reads);
-	client = peer_client(&peer, true, 1000000);
+	client = peer_client(&peer, true, 1500000);
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_eq(encaps_64(client), MLKEMCLIENT_E_TIMEOUT);
 		breaker_reset(&client->live->breaker);
@@ -330,7 +347,7 @@ main(void)
 	int n_failed;
 
 	suite_add_tcase(suite, tc);
-	tcase_set_timeout(tc, 60);
+	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, late_answers_are_dropped);
 	tcase_add_test(tc, silence_inside_a_frame_closes);
 	tcase_add_test(tc, third_silence_in_a_row_closes);

