@@ -242,6 +242,14 @@ int mlkemclient_share_of(struct mlkemclient *client, enum mlkemclient_alg alg,
     size_t share_len);
 
 /*
+ * mlkemclient_expand_seed() gives the expanded private key (FIPS 203 Alg. 16) of a seed:
+ * seed_len = sizes.seed, private_key_len = sizes.private_key. Always computed in this
+ * process. Returns 0, or a negative MLKEMCLIENT_E_...
+ */
+int mlkemclient_expand_seed(struct mlkemclient *client, enum mlkemclient_alg alg,
+    const uint8_t *seed, size_t seed_len, uint8_t *private_key, size_t private_key_len);
+
+/*
  * Batch forms: 1 to MLKEMCLIENT_MAX_ITEMS items of one algorithm in one frame. Each
  * item gets its own error (0 or negative MLKEMCLIENT_E_...); a bad one never touches
  * its neighbours. Returns 0 when every item has its error set (some may have failed),

@@ -112,3 +112,58 @@ mlkemclient_share_of(struct mlkemclient *client, enum mlkemclient_alg alg,
 	job_end(client, &job);
 	return err;
 }
+
+static int
+expand_run(struct mlkemclient *client, const struct job *job)
+{
+	const struct job_item *item = &job->one;
+	struct bench *bench = bench_take(client);
+	int err;
+
+	if (bench == NULL)
+		return MLKEMCLIENT_E_INTERNAL;
+	err = share_of_seed(bench, job->alg, item->private_key, bench->share[0]);
+	if (err == 0)
+		kem_private_export(
+		    job->alg, bench->secret[0], bench->share[0], item->out_private_key);
+	bench_wipe(bench);
+	bench_give(client, bench, 0);
+	if (err != 0)
+		client_fail(client, err, "%s", mlkemclient_strerror(err));
+	return err;
+}
+
+int
+mlkemclient_expand_seed(struct mlkemclient *client, enum mlkemclient_alg alg,
+    const uint8_t *seed, size_t seed_len, uint8_t *private_key, size_t private_key_len)
+{
+	const struct kem_alg_info *info;
+	struct job job;
+	int err;
+
+	bytes_zero(private_key, private_key_len);
+	if (client == NULL || seed == NULL)
+		return MLKEMCLIENT_E_INVALID;
+	err = job_begin(client, &job, JOB_KEYGEN, alg, 1);
+	if (err != 0)
+		goto out;
+	info = kem_alg_info(job.alg);
+	if (seed_len != info->seed_bytes) {
+		err = client_fail(client, MLKEMCLIENT_E_LENGTH,
+		    "a seed of %s has %u bytes, not %zu", info->name,
+		    (unsigned)info->seed_bytes, seed_len);
+	} else if (private_key == NULL || private_key_len != info->dk_bytes) {
+		err = client_fail(client, MLKEMCLIENT_E_INVALID,
+		    "the buffer for the private key has %zu bytes; it takes %u",
+		    private_key != NULL ? private_key_len : 0,
+		    (unsigned)info->dk_bytes);
+	} else {
+		job.one.private_key = seed;
+		job.one.private_key_len = seed_len;
+		job.one.out_private_key = private_key;
+		err = expand_run(client, &job);
+	}
+out:
+	job_end(client, &job);
+	return err;
+}

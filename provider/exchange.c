@@ -158,3 +158,13 @@ exchange_share_of(struct provider *provider, const struct alg *alg,
 	return FINISH(client, mlkemclient_share_of(client, alg->id, private_key,
 				  private_key_len, share, alg->share));
 }
+
+int
+exchange_expand(struct provider *provider, const struct alg *alg, const uint8_t *seed,
+    uint8_t *expanded)
+{
+	struct mlkemclient *client = provider->exchange.own;
+
+	return FINISH(client, mlkemclient_expand_seed(client, alg->id, seed, alg->seed,
+				  expanded, alg->expanded));
+}

@@ -52,5 +52,8 @@ int exchange_decaps_with(struct provider *provider, const struct alg *alg,
 /* The share of a private key: an expanded one is checked by FIPS 203 7.3. */
 int exchange_share_of(struct provider *provider, const struct alg *alg,
     const uint8_t *private_key, size_t private_key_len, uint8_t *share);
+/* The expanded form of a seed. */
+int exchange_expand(struct provider *provider, const struct alg *alg,
+    const uint8_t *seed, uint8_t *expanded);
 
 #endif

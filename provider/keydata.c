@@ -125,20 +125,6 @@ private_set(
 	return 1;
 }
 
-/*
- * What two forms of one key have in common is z and the X25519 half: they stand in
- * both. That the rest agrees is shown by using them.
- */
-static int
-forms_agree(const struct keydata *key)
-{
-	size_t x = key->alg->share - key->alg->ek, common = 32 + x;
-
-	return CRYPTO_memcmp(key->expanded + key->alg->expanded - common,
-		   key->seed + key->alg->seed - common, common) == 0 &&
-	       keydata_check_pairwise(key) == 1;
-}
-
 static int
 private_is_right(struct keydata *key, const uint8_t *share, size_t share_len)
 {
@@ -154,13 +140,40 @@ private_is_right(struct keydata *key, const uint8_t *share, size_t share_len)
 		    "the public key is not that of the private key");
 		return 0;
 	}
-	if (key->expanded != NULL && key->seed != NULL && !forms_agree(key) &&
-	    !fault("provider-no-form-check")) {
-		raise_error(key->provider, REASON_MISMATCH,
-		    "the seed is not that of the expanded private key");
+	return 1;
+}
+
+/*
+ * A key that came as a seed has the expanded form too, as those of OpenSSL 3.5 do:
+ * others may know only that one, and it decapsulates faster. If both came they have to
+ * be one key.
+ */
+static int
+private_complete(struct keydata *key)
+{
+	uint8_t *expanded;
+	int agrees;
+
+	if (key->seed == NULL || fault("provider-seed-alone"))
+		return 1;
+	expanded = private_alloc(key->provider, key->alg->expanded);
+	if (expanded == NULL)
+		return 0;
+	if (exchange_expand(key->provider, key->alg, key->seed, expanded) != 0) {
+		private_free(expanded, key->alg->expanded);
 		return 0;
 	}
-	return 1;
+	if (key->expanded == NULL) {
+		key->expanded = expanded;
+		return 1;
+	}
+	agrees = CRYPTO_memcmp(expanded, key->expanded, key->alg->expanded) == 0 ||
+		 fault("provider-no-form-check");
+	private_free(expanded, key->alg->expanded);
+	if (!agrees)
+		raise_error(key->provider, REASON_MISMATCH,
+		    "the seed is not that of the expanded private key");
+	return agrees;
 }
 
 int
@@ -173,7 +186,7 @@ keydata_set_private(struct keydata *key, const uint8_t *expanded, size_t expande
 		return 0;
 	if (private_set(key, &key->expanded, expanded, expanded_len, alg->expanded) &&
 	    private_set(key, &key->seed, seed, seed_len, alg->seed) &&
-	    private_is_right(key, share, share_len)) {
+	    private_is_right(key, share, share_len) && private_complete(key)) {
 		key->has_share = true;
 		return 1;
 	}

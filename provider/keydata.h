@@ -21,7 +21,8 @@ struct keydata {
 	const struct alg *alg;
 	bool has_share;
 	struct mlkemclient_key *one_time;
-	uint8_t *expanded, *seed; /* either, both or none; of the algorithm's sizes */
+	uint8_t *expanded,
+	    *seed; /* none, the first or both; of the algorithm's sizes */
 	uint8_t share[MLKEMCLIENT_MAX_SHARE];
 };
 
@@ -36,7 +37,7 @@ const uint8_t *keydata_private(const struct keydata *key, size_t *lenp);
  * Each returns 1, or 0 with an error raised and the key as it was.
  * keydata_set_share() checks length and modulus (FIPS 203 7.2). keydata_set_private()
  * takes expanded or seed or both (NULL: not given) and, if given, the share that has to
- * belong to them; all of it is checked (7.1, 7.3).
+ * belong to them; all of it is checked (7.1, 7.3), and a seed is expanded.
  */
 int keydata_set_share(struct keydata *key, const uint8_t *share, size_t share_len);
 int keydata_set_private(struct keydata *key, const uint8_t *expanded,

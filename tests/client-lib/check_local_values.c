@@ -187,6 +187,39 @@ START_TEST(kdf_against_openssl)
 END_TEST
 
 /* Of an exported key the share that came with it; of a seed the one it decapsulates. */
+/* The expanded form of a seed is a key of the same share, and does the same. */
+static void
+check_expanded(struct mlkemclient *client, enum mlkemclient_alg alg,
+    const uint8_t *seed, const uint8_t *share)
+{
+	struct mlkemclient_sizes sizes = sizes_of(alg);
+	uint8_t expanded[MLKEMCLIENT_MAX_PRIVATE_KEY], again[MLKEMCLIENT_MAX_SHARE];
+	uint8_t again_secret[MLKEMCLIENT_MAX_SECRET];
+
+	ck_assert_int_eq(mlkemclient_expand_seed(client, alg, seed, sizes.seed,
+			     expanded, sizes.private_key),
+	    0);
+	ck_assert_int_eq(mlkemclient_share_of(client, alg, expanded, sizes.private_key,
+			     again, sizes.share),
+	    0);
+	ck_assert_mem_eq(again, share, sizes.share);
+	ck_assert_int_eq(
+	    mlkemclient_decaps_with(client, alg, expanded, sizes.private_key, cts[0],
+		sizes.ciphertext, again_secret, sizes.secret),
+	    0);
+	ck_assert_mem_eq(sent[0], again_secret, sizes.secret);
+	ck_assert_int_eq(mlkemclient_expand_seed(client, alg, seed, sizes.seed - 1,
+			     expanded, sizes.private_key),
+	    MLKEMCLIENT_E_LENGTH);
+	ck_assert(is_zero(expanded, sizes.private_key));
+	ck_assert_int_eq(mlkemclient_expand_seed(client, alg, seed, sizes.seed,
+			     expanded, sizes.private_key - 1),
+	    MLKEMCLIENT_E_INVALID);
+	ck_assert_int_eq(
+	    mlkemclient_expand_seed(client, alg, seed, sizes.seed, NULL, 0),
+	    MLKEMCLIENT_E_INVALID);
+}
+
 START_TEST(share_of_private_keys)
 {
 	enum mlkemclient_alg alg = algs[_i];
@@ -213,6 +246,7 @@ START_TEST(share_of_private_keys)
 			     sizes.ciphertext, received[0], sizes.secret),
 	    0);
 	ck_assert_mem_eq(sent[0], received[0], sizes.secret);
+	check_expanded(client, alg, seed, share);
 
 	/* one bit of ek: H(ek) is another (FIPS 203 7.3) */
 	private_key[sizes.private_key / 2] ^= 1;

@@ -119,6 +119,15 @@ call_share_of(void)
 }
 
 static void
+call_expand_seed(void)
+{
+	static const uint8_t seed[96] = {1};
+
+	w.error = mlkemclient_expand_seed(
+	    w.client, w.alg, seed, w.sizes.seed, w.private_key, w.sizes.private_key);
+}
+
+static void
 call_decaps_with(void)
 {
 	w.error = mlkemclient_decaps_with(w.client, w.alg, w.private_key,
@@ -156,6 +165,7 @@ static const struct {
     {"share_of", call_share_of},
     {"encaps again", call_encaps},
     {"decaps_with", call_decaps_with},
+    {"expand_seed", call_expand_seed},
     {"a bad length", call_bad},
     {"batch", call_batch},
 };

@@ -160,6 +160,10 @@ START_TEST(planted)
 	pkey = try_import(false, true, true);
 	ck_assert_ptr_nonnull(pkey);
 	EVP_PKEY_free(pkey);
+	setenv("MLKEMD_FAULT", "provider-seed-alone", 1);
+	pkey = make_pair(true);
+	ck_assert_uint_eq(pkey_bytes(pkey, "priv", priv, sizeof(priv)), 0);
+	EVP_PKEY_free(pkey);
 	setenv("MLKEMD_FAULT", "provider-work-for-parameters", 1);
 	ck_assert_ptr_null(pkey_try_peer(&host, alg, pub, alg->share));
 	ck_assert_ptr_nonnull(strstr(host_errors(), "takes no others"));

@@ -135,8 +135,9 @@ START_TEST(export)
 		ck_assert_uint_eq(param_len(params, "seed"), 0);
 		OSSL_PARAM_free(params);
 		must(EVP_PKEY_todata(own, EVP_PKEY_KEYPAIR, &params));
-		ck_assert_uint_eq(param_len(params, from_seed ? "seed" : "priv"),
-		    from_seed ? alg->seed : alg->expanded);
+		/* As OpenSSL 3.5: a key that came as a seed goes out in both forms. */
+		ck_assert_uint_eq(param_len(params, "priv"), alg->expanded);
+		ck_assert_uint_eq(param_len(params, "seed"), from_seed ? alg->seed : 0);
 		ctx = EVP_PKEY_CTX_new_from_name(
 		    host.libctx, alg->name, "provider=mlkemd");
 		must(EVP_PKEY_fromdata_init(ctx));

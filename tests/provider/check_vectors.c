@@ -58,12 +58,12 @@ open_with(const struct alg *alg, EVP_PKEY *pkey, struct bytes ct)
 }
 
 static bool
-share_is(EVP_PKEY *pkey, struct bytes share)
+part_is(EVP_PKEY *pkey, const char *part, struct bytes right)
 {
-	uint8_t got[MLKEMCLIENT_MAX_SHARE];
+	uint8_t got[MLKEMCLIENT_MAX_PRIVATE_KEY];
 
-	return pkey_bytes(pkey, "pub", got, sizeof(got)) == share.len &&
-	       memcmp(got, share.p, share.len) == 0;
+	return pkey_bytes(pkey, part, got, sizeof(got)) == right.len &&
+	       memcmp(got, right.p, right.len) == 0;
 }
 
 /* Whether the case came out as it says. */
@@ -88,7 +88,9 @@ case_holds(const struct alg *alg, struct json_object *test)
 		   : import_private(alg, none, json_bytes(test, "dk"));
 	holds = pkey != NULL || !valid;
 	if (pkey != NULL && json_has(test, "ek"))
-		holds = share_is(pkey, json_bytes(test, "ek"));
+		holds = part_is(pkey, "pub", json_bytes(test, "ek"));
+	if (pkey != NULL && json_has(test, "seed") && json_has(test, "dk"))
+		holds = holds && part_is(pkey, "priv", json_bytes(test, "dk"));
 	if (holds && json_has(test, "c")) {
 		got = open_with(alg, pkey, json_bytes(test, "c"));
 		holds = (got.p != NULL) == valid;
@@ -178,7 +180,7 @@ START_TEST(hybrid)
 		    import_private(alg, hybrid_seed(test), (struct bytes){0});
 
 		ck_assert_ptr_nonnull(pkey);
-		ck_assert(share_is(pkey, json_bytes(test, "client_share")));
+		ck_assert(part_is(pkey, "pub", json_bytes(test, "client_share")));
 		EVP_PKEY_free(pkey);
 	}
 	tests = json_get(file, "clientFinish");
