@@ -5,7 +5,8 @@
 meson counts programs; ./test.sh promises cases. So this asks meson which tests there
 are and runs each itself: Check's summary line, TAP and pytest's JUnit file are counted,
 anything else is one case by its exit status. 77 is a skip, whose reason is the last
-line that the test printed. A test that ran nothing is a failure.
+line that the test printed. A test that ran nothing is a failure. Of what failed the
+report tells why, in a few lines: where it ran the logs may be gone by then.
 
   runner.py run --build DIR --label NAME --results FILE [--suite S]...
             [--only RE] [--skip RE] [--elsewhere RE] [--env NAME=VALUE]...
@@ -18,6 +19,7 @@ line that the test printed. A test that ran nothing is a failure.
 import argparse
 import collections
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -35,6 +37,11 @@ CHECK_BAD = re.compile(r"^\S+:\d+:[FE]:.*$", re.M)
 TAP_LINE = re.compile(r"^(ok|not ok)\b *\d* *-? *(.*)$", re.M)
 PLANTED_CASE = re.compile(r"^test_\w*planted\w*\[(.+)\]$")
 TAP_SKIP = re.compile(r"#\s*skip\b[:\s]*(.*)", re.I)
+PYTEST_WHY = re.compile(r"^E +(\S.*)$", re.M)
+WHY_LINES, WHY_CHARS = 3, 200
+# How much longer than on a quiet machine anything may take before it counts as hung.
+PATIENCE = 3
+PATIENT_S = 600
 
 
 class Outcome:
@@ -43,18 +50,34 @@ class Outcome:
     def __init__(self):
         self.passed = 0
         self.failed = []
+        self.why = []  # for each that failed some lines, or none if its name says it
         self.skipped = []
         self.planted = []  # faults that a passed case of pytest planted itself
 
     def ran(self):
         return self.passed + len(self.failed) + len(self.skipped)
 
+    def fail(self, what, why=()):
+        self.failed.append(what)
+        self.why.append([line[:WHY_CHARS] for line in why][:WHY_LINES])
+
+
+def last_lines(text):
+    return [line for line in text.splitlines() if line.strip()][-WHY_LINES:]
+
+
+def why_of_junit(bad):
+    """Pytest's lines of what was asserted, or the last of what it says else."""
+    text = bad.text or bad.get("message") or ""
+    return PYTEST_WHY.findall(text) or last_lines(text)
+
 
 def count_junit(path, out):
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name = case.get("name", "?")
-        if case.find("failure") is not None or case.find("error") is not None:
-            out.failed.append(name)
+        bad = [it for it in case if it.tag in ("failure", "error")]
+        if bad:
+            out.fail(name, why_of_junit(bad[0]))
         elif case.find("skipped") is not None:
             out.skipped.append((name, case.find("skipped").get("message", "")))
         else:
@@ -68,13 +91,14 @@ def count_text(name, text, out):
         bad = int(failures) + int(errors)
         out.passed += int(total) - bad
         named = CHECK_BAD.findall(text)
-        out.failed += (named + [name] * bad)[:bad]
+        for what in (named + [name] * bad)[:bad]:
+            out.fail(what)
     if checks:
         return
     for verdict, rest in TAP_LINE.findall(text):
         skip = TAP_SKIP.search(rest)
         if verdict != "ok":
-            out.failed.append(rest)
+            out.fail(rest, last_lines(text))
         elif skip:
             out.skipped.append((rest.split("#")[0].strip(), skip.group(1)))
         else:
@@ -87,7 +111,7 @@ def judge(name, status, text, junit):
     if junit.exists():
         count_junit(junit, out)
         if out.ran() == 0:
-            out.failed.append(f"{name}: no test was collected")
+            out.fail(f"{name}: no test was collected", last_lines(text))
     elif status == SKIPPED:
         lines = text.strip().splitlines()
         out.skipped.append((name, lines[-1] if lines else "no reason given"))
@@ -95,11 +119,11 @@ def judge(name, status, text, junit):
     else:
         count_text(name, text, out)
         if out.ran() == 0 and CHECK_LINE.search(text):
-            out.failed.append(f"{name}: no check ran")
+            out.fail(f"{name}: no check ran", last_lines(text))
         elif out.ran() == 0 and status == 0:
             out.passed = 1
     if status != 0 and not out.failed:
-        out.failed.append(f"{name}: exit status {status}")
+        out.fail(f"{name}: exit status {status}", last_lines(text))
     return out
 
 
@@ -120,7 +144,9 @@ def run_program(build, test, log, junit, extra_env, timeout_scale, cases=""):
     env["PYTEST_ADDOPTS"] = f"--junitxml={junit} -p no:cacheprovider"
     if cases:
         env["PYTEST_ADDOPTS"] += f" -x -k '{cases}'"
-    timeout = (test.get("timeout") or 600) * timeout_scale
+    env.setdefault("CK_TIMEOUT_MULTIPLIER", str(PATIENCE))
+    timeout = test.get("timeout") or PATIENT_S
+    timeout = max(timeout, min(timeout * PATIENCE, PATIENT_S)) * timeout_scale
     start = time.monotonic()
     with open(log, "wb") as sink:
         # Its own session: what a test leaves behind when it hangs ends with it.
@@ -183,13 +209,15 @@ def command_run(args):
         record(args.results, {
             "label": args.label, "suite": suite, "backend": backend,
             "name": test["name"], "passed": out.passed, "failed": out.failed,
-            "skipped": out.skipped, "planted": out.planted, "seconds": seconds,
-            "log": str(log)})
+            "why": out.why, "skipped": out.skipped, "planted": out.planted,
+            "seconds": seconds, "log": str(log)})
         if out.failed:
             failed.set()
             print(f"FAILED {args.label}: {test['name']} ({log})", flush=True)
-            for line in out.failed[:10]:
-                print(f"       {line[:160]}", flush=True)
+            for what, why in list(zip(out.failed, out.why))[:10]:
+                print(f"       {what[:160]}", flush=True)
+                for line in why:
+                    print(f"           {line}", flush=True)
 
     together = [t for t in tests if t.get("is_parallel", True)]
     alone = [t for t in tests if not t.get("is_parallel", True)]
@@ -356,11 +384,15 @@ def command_report(args):
         table([(r["fault"], r["name"], "caught" if r["passed"] else "MISSED" if r["failed"] else "skipped",
                 r["detail"]) for r in planted],
               ("planted fault", "test", "verdict", "how"))
-    failed = [(r, f) for r in results for f in r["failed"]]
+    failed = [(r, f, why) for r in results
+              for f, why in itertools.zip_longest(r["failed"], r.get("why", []))]
     if failed:
         print("\nfailed")
-        for r, what in failed:
-            print(f"  {r['label']} {r['suite']}: {what[:200]}\n      log: {r['log']}")
+        for r, what, why in failed:
+            print(f"  {r['label']} {r['suite']}: {what[:200]}")
+            for line in why or []:
+                print(f"      {line}")
+            print(f"      log: {r['log']}")
     n_passed = sum(r["passed"] for r in results)
     n_skipped = sum(len(r["skipped"]) for r in results)
     print(f"\n{n_passed} passed, {len(failed)} failed, {n_skipped} skipped")
