@@ -15,25 +15,11 @@
 #include "metrics.h"
 #include "proto/wire.h"
 
-/* Blocks of pipelined small requests that one connection may hold. */
-#define INPUT_BLOCKS 16u
-/* Input that only the oldest unfinished frame may take: so one always gets on. */
-#define FRAME_BLOCKS (WIRE_MAX_FRAME_BYTES / SLAB_BLOCK_BYTES + 1)
 /* Output of one connection beside a reply that is alone. */
 #define OUTPUT_BYTES (128u * 1024u)
-/* One connection's part of what is free; what is left is for those who come later. */
-#define SHARE 8u
-
-#define IOV_BLOCKS (FRAME_BLOCKS + 1)
 
 _Static_assert(WIRE_HEADER_BYTES + WIRE_MAX_HELLO_BYTES <= SLAB_BLOCK_BYTES,
     "Hello's frame fits into one block");
-
-static uint32_t
-blocks_for(size_t bytes)
-{
-	return (uint32_t)((bytes + SLAB_BLOCK_BYTES - 1) / SLAB_BLOCK_BYTES);
-}
 
 /*
  * Who has not come in yet has a Hello to say: it fits into the one block that everybody
@@ -47,30 +33,6 @@ conn_max_message(const struct conn *conn)
 	return conn->set->max_message;
 }
 
-/*
- * How many blocks the input may hold now. Each takes at most its share of what is free,
- * so that greedy connections leave some to modest ones; only the oldest unfinished frame
- * may go on to its end.
- */
-static uint32_t
-conn_input_limit(const struct conn *conn)
-{
-	const struct conn_set *set = conn->set;
-	uint32_t room = slab_input_room(set->slab), share, limit = INPUT_BLOCKS;
-	uint32_t frame = conn->frame_size ? blocks_for(conn->frame_size) + 1 : 0;
-
-	if (conn->peer.refusal)
-		return 1;
-	if (frame > limit)
-		limit = frame;
-	if (conn == TAILQ_FIRST(&set->partial))
-		return limit;
-	share = room > FRAME_BLOCKS ? (room - FRAME_BLOCKS) / SHARE : 0;
-	if (!share)
-		share = 1;
-	return limit < share ? limit : share;
-}
-
 /* What its buffers hold is its user's. */
 void
 conn_count_blocks(struct conn *conn)
@@ -82,22 +44,6 @@ conn_count_blocks(struct conn *conn)
 }
 
 bool
-conn_can_read(const struct conn *conn)
-{
-	const struct chain *in = &conn->in;
-	const struct conn_set *set = conn->set;
-	const struct slab_block *last = TAILQ_LAST(&in->blocks, slab_block_list);
-
-	if (last && last->end < SLAB_BLOCK_BYTES)
-		return true;
-	if (!slab_input_room(set->slab) || in->n_blocks >= conn_input_limit(conn))
-		return false;
-	/* The oldest unfinished frame always gets on. */
-	return conn == TAILQ_FIRST(&set->partial) ||
-	       user_may_hold(conn->user, 1, slab_input_room(set->slab));
-}
-
-bool
 conn_user_is_full(const struct conn *conn, size_t bytes)
 {
 	const struct conn_set *set = conn->set;
@@ -106,7 +52,7 @@ conn_user_is_full(const struct conn *conn, size_t bytes)
 
 	/* One reply at a time is for everybody. */
 	return user->n_out + user->n_reserved &&
-	       !user_may_hold(user, blocks_for(bytes),
+	       !user_may_hold(user, conn_blocks_for(bytes),
 		   idle > set->n_reserved ? idle - set->n_reserved : 0);
 }
 
@@ -121,12 +67,12 @@ conn_reply_fits(const struct conn *conn, size_t bytes)
 	size_t pending = conn->out.len + conn->reserved;
 	uint32_t idle = set->slab->n_idle, budget;
 
-	if (set->n_reserved + blocks_for(bytes) > idle ||
+	if (set->n_reserved + conn_blocks_for(bytes) > idle ||
 	    conn_user_is_full(conn, bytes))
 		return false;
 	if (!pending)
 		return true;
-	budget = (idle - set->n_reserved) / SHARE * SLAB_BLOCK_BYTES;
+	budget = (idle - set->n_reserved) / CONN_SHARE * SLAB_BLOCK_BYTES;
 	return pending + bytes <= (budget < OUTPUT_BYTES ? budget : OUTPUT_BYTES);
 }
 
@@ -174,18 +120,6 @@ conn_run_deadline(struct conn *conn, enum conn_deadline deadline)
 		TAILQ_INSERT_TAIL(&set->hello, conn, deadline_link);
 	else if (deadline == CONN_DEADLINE_FRAME)
 		TAILQ_INSERT_TAIL(&set->partial, conn, deadline_link);
-}
-
-static void
-conn_mark_hungry(struct conn *conn, bool hungry)
-{
-	if (conn->hungry == hungry)
-		return;
-	conn->hungry = hungry;
-	if (hungry)
-		TAILQ_INSERT_TAIL(&conn->set->hungry, conn, hungry_link);
-	else
-		TAILQ_REMOVE(&conn->set->hungry, conn, hungry_link);
 }
 
 static void
@@ -254,15 +188,10 @@ conn_update(struct conn *conn)
 		conn_run_deadline(conn,
 		    state == FRAME_PARTIAL ? CONN_DEADLINE_FRAME : CONN_DEADLINE_NONE);
 
-	/* With no room the event must go: it would fire again and again. */
+	/* Whose bytes can't be read loses the event: it would fire again and again. */
 	want = !conn->eof && !conn->wanted;
-	if (want && conn_can_read(conn)) {
-		conn_mark_hungry(conn, false);
-		conn_want_read(conn, true);
-	} else {
-		conn_mark_hungry(conn, want && !whole);
-		conn_want_read(conn, false);
-	}
+	conn_mark_hungry(conn, conn->hungry && want && !whole);
+	conn_want_read(conn, want && !conn->hungry && (!whole || conn_can_read(conn)));
 }
 
 /* What was received and not yet taken is dropped; what is to be sent still goes out. */
@@ -308,36 +237,6 @@ conn_kill(struct conn *conn)
 }
 
 static void
-conn_readable(evutil_socket_t fd, short what, void *arg)
-{
-	struct conn *conn = arg;
-	struct slab *slab = conn->set->slab;
-	struct iovec iov[IOV_BLOCKS];
-	struct msghdr msg = {.msg_iov = iov};
-	int n_iov, err;
-	ssize_t n;
-
-	conn_set_woke(conn->set);
-	if (!conn_can_read(conn)) {
-		conn_update(conn);
-		return;
-	}
-	n_iov = chain_prepare(&conn->in, slab, conn_input_limit(conn), iov);
-	msg.msg_iovlen = (size_t)n_iov;
-	/* Descriptors that a peer attaches are dropped by the kernel: no msg_control. */
-	n = recvmsg(fd, &msg, MSG_DONTWAIT);
-	err = errno;
-	chain_received(&conn->in, slab, n > 0 ? (size_t)n : 0, request_now_us());
-	if (n < 0 && err != EAGAIN && err != EINTR) {
-		conn_kill(conn);
-		return;
-	}
-	if (!n)
-		conn->eof = true;
-	conn_update(conn);
-}
-
-static void
 conn_writable(evutil_socket_t fd, short what, void *arg)
 {
 	struct conn *conn = arg;
@@ -351,14 +250,14 @@ conn_writable(evutil_socket_t fd, short what, void *arg)
 void
 conn_send(struct conn *conn)
 {
-	struct iovec iov[IOV_BLOCKS];
+	struct iovec iov[CONN_IOV_BLOCKS];
 	struct msghdr msg = {.msg_iov = iov};
 	ssize_t n = 0;
 
 	if (conn->dead)
 		return;
 	if (conn->out.len) {
-		msg.msg_iovlen = (size_t)chain_iov(&conn->out, iov, IOV_BLOCKS);
+		msg.msg_iovlen = (size_t)chain_iov(&conn->out, iov, CONN_IOV_BLOCKS);
 		n = sendmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
 			conn_kill(conn);

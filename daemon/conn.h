@@ -74,10 +74,11 @@ struct conn {
 
 	enum conn_queue queue;
 	enum conn_deadline deadline;
-	bool hungry, dirty, stalled; /* stands in that list of the set's */
-	uint64_t since_us;           /* of the deadline */
-	uint64_t progress_us;        /* when output last went out, while stalled */
-	uint64_t spared_us;          /* hungry at its deadline for Hello; 0: not yet */
+	bool dirty, stalled;  /* stands in that list of the set's */
+	bool hungry;          /* its bytes wait for room; stands in its user's list */
+	uint64_t since_us;    /* of the deadline */
+	uint64_t progress_us; /* when output last went out, while stalled */
+	uint64_t spared_us;   /* hungry at its deadline for Hello; 0: not yet */
 	TAILQ_ENTRY(conn) all_link, queue_link, deadline_link, hungry_link, dirty_link,
 	    stalled_link;
 };
@@ -103,8 +104,8 @@ struct conn_set {
 	struct codec_about about;
 
 	/* private */
-	struct user_table users; /* with those that have a request ready */
-	struct conn_list all, starved, hungry, dirty, stalled, dead;
+	struct user_table users; /* whose requests are ready, who is hungry */
+	struct conn_list all, starved, dirty, stalled, dead;
 	struct conn_list hello, partial;
 	uint32_t n_conns;
 	uint32_t n_reserved; /* blocks promised to replies of this turn */

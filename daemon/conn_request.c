@@ -289,7 +289,7 @@ conn_take_request(struct conn *conn, uint32_t n_items, bool first, uint32_t *tak
 		return conn_broken(conn, "an id that is in use");
 	*takenp = req->n_items ? req->n_items : 1;
 	conn->reserved += bound;
-	n_blocks = (uint32_t)((bound + SLAB_BLOCK_BYTES - 1) / SLAB_BLOCK_BYTES);
+	n_blocks = conn_blocks_for(bound);
 	set->n_reserved += n_blocks;
 	conn->user->n_reserved += n_blocks;
 	req->user = conn->user;

@@ -15,8 +15,6 @@
 /* When buffers run short: what has not moved for so long makes room for others. */
 #define PARTIAL_GRACE_US 250000u
 #define STALL_GRACE_US   500000u
-/* Connections that wait for input blocks, looked at in one turn. */
-#define FEED_MAX 64
 
 void
 conn_set_woke(struct conn_set *set)
@@ -40,7 +38,6 @@ conn_set_init(struct conn_set *set)
 	TAILQ_INIT(&set->all);
 	user_table_init(&set->users);
 	TAILQ_INIT(&set->starved);
-	TAILQ_INIT(&set->hungry);
 	TAILQ_INIT(&set->dirty);
 	TAILQ_INIT(&set->stalled);
 	TAILQ_INIT(&set->dead);
@@ -106,14 +103,14 @@ bool
 conn_set_is_quiet(const struct conn_set *set)
 {
 	return !conn_set_has_work(set) && TAILQ_EMPTY(&set->starved) &&
-	       TAILQ_EMPTY(&set->stalled) && TAILQ_EMPTY(&set->hungry) &&
+	       TAILQ_EMPTY(&set->stalled) && TAILQ_EMPTY(&set->users.hungry) &&
 	       TAILQ_EMPTY(&set->hello);
 }
 
 static bool
 conn_set_is_pressed(const struct conn_set *set)
 {
-	return !TAILQ_EMPTY(&set->hungry) || !TAILQ_EMPTY(&set->starved);
+	return !TAILQ_EMPTY(&set->users.hungry) || !TAILQ_EMPTY(&set->starved);
 }
 
 void
@@ -256,9 +253,9 @@ conn_drop_holder(struct conn *conn)
 static void
 conn_set_relieve_users(struct conn_set *set, uint64_t now_us)
 {
-	const struct conn *hungry = TAILQ_FIRST(&set->hungry);
 	const struct conn *starved = TAILQ_FIRST(&set->starved);
 	uint32_t some = set->slab->n_blocks / 16;
+	struct user *user, *next;
 	struct conn *conn;
 
 	if (starved && conn_user_is_full(starved, starved->wanted)) {
@@ -266,9 +263,12 @@ conn_set_relieve_users(struct conn_set *set, uint64_t now_us)
 		       (conn = conn_set_oldest(set, false, starved->user, now_us)))
 			conn_drop_holder(conn);
 	}
-	if (hungry && !user_may_hold(hungry->user, 1, slab_input_room(set->slab))) {
-		while (!user_may_hold(hungry->user, some, slab_input_room(set->slab)) &&
-		       (conn = conn_set_oldest(set, true, hungry->user, now_us)))
+	for (user = TAILQ_FIRST(&set->users.hungry); user; user = next) {
+		next = TAILQ_NEXT(user, hungry_link);
+		if (user_may_hold(user, 1, slab_input_room(set->slab)))
+			continue;
+		while (!user_may_hold(user, some, slab_input_room(set->slab)) &&
+		       (conn = conn_set_oldest(set, true, user, now_us)))
 			conn_drop_holder(conn);
 	}
 }
@@ -282,7 +282,8 @@ static void
 conn_set_relieve(struct conn_set *set, uint64_t now_us)
 {
 	const struct conn *starved = TAILQ_FIRST(&set->starved);
-	bool for_input = !TAILQ_EMPTY(&set->hungry) && !slab_input_room(set->slab);
+	bool for_input =
+	    !TAILQ_EMPTY(&set->users.hungry) && !slab_input_room(set->slab);
 	bool for_output = starved && !conn_reply_fits(starved, starved->wanted);
 	uint32_t enough = set->slab->n_blocks / 8;
 	struct conn *conn;
@@ -303,8 +304,7 @@ conn_set_relieve(struct conn_set *set, uint64_t now_us)
 static void
 conn_set_feed(struct conn_set *set)
 {
-	struct conn *conn, *next, *last = TAILQ_LAST(&set->hungry, conn_list);
-	int n = 0;
+	struct conn *conn, *next;
 
 	for (conn = TAILQ_FIRST(&set->starved); conn; conn = next) {
 		next = TAILQ_NEXT(conn, queue_link);
@@ -313,19 +313,7 @@ conn_set_feed(struct conn_set *set)
 		else if (!conn_user_is_full(conn, conn->wanted))
 			break;
 	}
-	conn = TAILQ_FIRST(&set->partial);
-	if (conn && conn->hungry)
-		conn_update(conn);
-	for (conn = TAILQ_FIRST(&set->hungry); conn && n < FEED_MAX; conn = next, n++) {
-		next = conn == last ? NULL : TAILQ_NEXT(conn, hungry_link);
-		if (!slab_input_room(set->slab))
-			break;
-		conn_update(conn);
-		if (conn->hungry) {
-			TAILQ_REMOVE(&set->hungry, conn, hungry_link);
-			TAILQ_INSERT_TAIL(&set->hungry, conn, hungry_link);
-		}
-	}
+	conn_set_feed_hungry(set);
 }
 
 void

@@ -13,6 +13,7 @@ user_table_init(struct user_table *table)
 {
 	TAILQ_INIT(&table->all);
 	TAILQ_INIT(&table->ready);
+	TAILQ_INIT(&table->hungry);
 	table->n_users = 0;
 }
 
@@ -35,6 +36,7 @@ user_join(struct user_table *table, uid_t uid, bool refused)
 	user->table = table;
 	user->n_conns = 1;
 	TAILQ_INIT(&user->ready);
+	TAILQ_INIT(&user->hungry);
 	TAILQ_INSERT_HEAD(&table->all, user, all_link);
 	table->n_users += !refused;
 	return user;

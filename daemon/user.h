@@ -39,13 +39,14 @@ struct user {
 		uint32_t n;        /* entries taken, in the second that ... */
 		uint64_t since_us; /* ... began then */
 	} pooled[USER_POOLS];
-	struct conn_list ready; /* its connections that have a whole request */
-	TAILQ_ENTRY(user) all_link, ready_link;
+	struct conn_list ready;  /* its connections that have a whole request */
+	struct conn_list hungry; /* and that wait for buffers, in that order */
+	TAILQ_ENTRY(user) all_link, ready_link, hungry_link;
 };
 
 struct user_table {
-	struct user_list all, ready;
-	uint32_t n_users; /* those refused not counted */
+	struct user_list all, ready, hungry; /* who has connections there */
+	uint32_t n_users;                    /* those refused not counted */
 };
 
 void user_table_init(struct user_table *table);
