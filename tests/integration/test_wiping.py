@@ -119,6 +119,7 @@ def settle(daemon):
     for _ in range(3):
         daemon.stats()
     time.sleep(0.05)
+    wait_for(lambda: daemon.thread_states() <= {"S"}, 60, "every thread sleeps")
 
 
 class Session:

@@ -9,7 +9,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from ctl import BUSY, DENIED, FAILED, SLOW, UNREACHABLE, USAGE, ctl, finish, start
+from ctl import BUSY, DENIED, FAILED, UNREACHABLE, USAGE, ctl, finish, start
 from peer import frame, pb
 
 
@@ -220,7 +220,7 @@ def test_who_answers_otherwise(here, last, status):
         listener.listen()
         process = start("bench", "--in-flight", "1", "--socket", "odd.sock",
                         "--control-socket", "/nonexistent/c", "--duration-ms", "100",
-                        "--timeout-ms", str(500 * SLOW))
+                        "--timeout-ms", "20000" if last else "500")
         peer = serve(listener, [hello, last])
         result = finish(process)
         peer.close()

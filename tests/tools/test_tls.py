@@ -219,7 +219,7 @@ def test_a_peer_that_never_answers_two_segments():
         conn.sendall(HYBRID)
         conn.recv(1)
     with serve(handler) as peer:
-        said = ctl("tls", peer, "--json", "--timeout-ms", "1500").object()
+        said = ctl("tls", peer, "--json", "--timeout-ms", "3000").object()
         assert said["two_segments"] == "no answer"
 
 
