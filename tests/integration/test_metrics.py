@@ -351,6 +351,7 @@ def test_a_reload_that_is_refused_is_seen(measured):
 
 def test_was_it_mlkemd():
     """A slow request's line has the numbers that its client knows it by."""
+    start = time.monotonic()
     with Daemon({"daemon.slow-request": "1us"}) as daemon:
         with Peer(daemon.path) as peer:
             number = peer.welcome.connection
@@ -364,7 +365,7 @@ def test_was_it_mlkemd():
         assert int(found[1]) == number
         assert int(found[2]) <= answer.id
         # Limited, like whatever a client can cause.
-        assert daemon.log().count("slow-request:") <= 2
+        assert daemon.log().count("slow-request:") <= 2 + time.monotonic() - start
         assert daemon.stats()["slow_requests_total"] >= 3
 
 

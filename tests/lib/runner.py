@@ -144,7 +144,7 @@ def run_program(build, test, log, junit, extra_env, timeout_scale, cases=""):
     env["PYTEST_ADDOPTS"] = f"--junitxml={junit} -p no:cacheprovider"
     if cases:
         env["PYTEST_ADDOPTS"] += f" -x -k '{cases}'"
-    env.setdefault("CK_TIMEOUT_MULTIPLIER", str(PATIENCE))
+    env.setdefault("CK_TIMEOUT_MULTIPLIER", "5")
     timeout = test.get("timeout") or PATIENT_S
     timeout = max(timeout, min(timeout * PATIENCE, PATIENT_S)) * timeout_scale
     start = time.monotonic()
