@@ -265,6 +265,74 @@ def test_no_rotation_is_seen():
         assert not in_rotation(daemon)
 
 
+class Greedy:
+    """Connections of one user that each ask for a full batch again as soon as they have
+    their answer: more than the buffers hold."""
+
+    def __init__(self, daemon, n):
+        self.peers = [daemon.peer() for _ in range(n)]
+        with Peer(daemon.path) as helper:
+            share = helper.keygen(pb.ML_KEM_512)[0].share
+        self.request = frame(self.peers[0].request(
+            "encapsulate", algorithm=pb.ML_KEM_512, shares=[share] * 64))
+        self.order = []
+
+    def take(self, n):
+        """The answers that are there; whole ones are noted, and asked for again."""
+        peer = self.peers[n]
+        peer.buffer += peer.socket.recv(1 << 18)
+        if len(peer.buffer) < 4:
+            return
+        length = 4 + int.from_bytes(peer.buffer[:4], "big")
+        if len(peer.buffer) < length:
+            return
+        assert len(peer.buffer) == length > 64 * 768, "not all items were answered"
+        peer.buffer.clear()
+        self.order.append(n)
+        peer.send_raw(self.request)
+
+    def run(self, each):
+        """Returns the most answers from one to the next of any one connection."""
+        selector = selectors.DefaultSelector()
+        for n, peer in enumerate(self.peers):
+            selector.register(peer.socket, selectors.EVENT_READ, n)
+            peer.send_raw(self.request)
+        while len(self.order) < each * len(self.peers):
+            events = selector.select(20 * SLOW)
+            assert events, "no answers"
+            for key, _ in events:
+                self.take(key.data)
+        for peer in self.peers:
+            peer.close()
+        longest = 0
+        for n in range(len(self.peers)):
+            at = [-1, *(i for i, who in enumerate(self.order) if who == n),
+                  len(self.order)]
+            longest = max(longest, *(b - a for a, b in zip(at, at[1:])))
+        return longest
+
+
+def rotations_waited(connections, each, fault=None):
+    """The longest wait of a greedy user's connection, in answers to each of them."""
+    env = {**SLOW_TURNS, **({"MLKEMD_FAULT": fault} if fault else {})}
+    with Daemon({"daemon.shards": "1", "limits.buffers": "1536K"}, env=env) as daemon:
+        waited = Greedy(daemon, connections).run(each) / connections
+    print(f"longest wait of {connections}: {waited:.2f} rotations")
+    return waited
+
+
+@pytest.mark.parametrize("connections, each", [(64, 6), (300, 3)])
+def test_connections_of_a_greedy_user_wait_for_a_rotation(connections, each):
+    """Though there is not room for a request of each, or not for a block of each."""
+    assert rotations_waited(connections, each) <= 2
+
+
+@pytest.mark.skipif(os.environ.get("MLKEMD_TEST_HOOKS") != "1",
+                    reason="needs a build with -Dtest-hooks=true")
+def test_the_last_to_come_read_first_is_seen():
+    assert rotations_waited(300, 3, "hungry-last-first") > 2
+
+
 @pytest.mark.slow
 def test_load_in_answers(quiet):
     """Clients choose their route by it, so it has to be true."""
