@@ -53,15 +53,20 @@ lost(const struct bench_load *load, const char *why)
 	return ctl_fail(load->ctl, CTL_FAILED, "%s: %s", load->ctl->socket_path, why);
 }
 
+/* The most that a request or its answer takes. */
+static size_t
+frame_bytes(const struct bench_plan *plan, const struct mlkemclient_sizes *sizes)
+{
+	return plan->items * (2 * sizes->share + sizes->ciphertext + 256) + 512;
+}
+
 /* Frames are made whole into room that is kept for all requests in flight. */
 static bool
 conn_buffers(struct load_conn *conn, const struct bench_plan *plan,
     const struct mlkemclient_sizes *sizes)
 {
-	size_t item = 2 * sizes->share + sizes->ciphertext + 256;
-
 	conn->out_size = conn->in_size =
-	    plan->in_flight * (plan->items * item + 512) + 4096;
+	    plan->in_flight * frame_bytes(plan, sizes) + 4096;
 	conn->in = malloc(conn->in_size);
 	conn->out = malloc(conn->out_size);
 	conn->handles = calloc(HANDLES_MAX, sizeof(conn->handles[0]));
@@ -138,6 +143,19 @@ conn_next_kind(const struct bench_load *load, const struct load_conn *conn)
 	return conn->n_handles >= load->plan.items ? BENCH_DO_DECAPS : BENCH_DO_KEYGEN;
 }
 
+/* What is not sent yet is of requests in flight: moved to the front it leaves room. */
+static void
+conn_make_room(const struct bench_load *load, struct load_conn *conn)
+{
+	size_t need = frame_bytes(&load->plan, &load->values.sizes);
+
+	if (conn->out_size - conn->out_len >= need)
+		return;
+	conn->out_len -= conn->out_sent;
+	memmove(conn->out, conn->out + conn->out_sent, conn->out_len);
+	conn->out_sent = 0;
+}
+
 /* Writes the next request behind what is to be sent. from_ns: when it was due. */
 static void
 conn_make(struct bench_load *load, struct load_conn *conn, uint64_t from_ns)
@@ -147,6 +165,7 @@ conn_make(struct bench_load *load, struct load_conn *conn, uint64_t from_ns)
 
 	while (conn->slots[place].open)
 		place++;
+	conn_make_room(load, conn);
 	if (kind == BENCH_DO_DECAPS)
 		conn->n_handles -= n;
 	conn->slots[place] = (struct slot){.open = true,
