@@ -270,13 +270,13 @@ END_TEST
 
 START_TEST(no_hello_in_time)
 {
-	config.hello_timeout_ms = 100;
+	config.hello_timeout_ms = 1200;
 	open_raw(0, false);
 	open_raw(1, false);
 	say(1, "\0\0", 2);
 	turns_for_ms(60);
 	ck_assert_int_eq(hear(0), 0);
-	turns_for_ms(150);
+	turns_for_ms(1250);
 	ck_assert_int_eq(hear(0), -1);
 	ck_assert_int_eq(hear(1), -1);
 	ck_assert_uint_eq(metrics.hello_timeouts_total, 2);
