@@ -251,8 +251,9 @@ def daemon_log_after_stop(daemon):
 
 
 def test_sigterm_answers_what_it_accepted():
-    """Under load: each request that the daemon took over gets its answer, then the end."""
-    with Daemon() as daemon:
+    """Under load: each request that the daemon took over gets its answer, then the end.
+    It would wait for the keys' use, or that of a busy machine's reader, for a minute."""
+    with Daemon({"limits.drain-timeout": "60s"}) as daemon:
         peers = [daemon.peer() for _ in range(8)]
         wanted = {}
         for peer in peers:
@@ -267,18 +268,17 @@ def test_sigterm_answers_what_it_accepted():
         n_ok = 1
         for peer in peers:
             ids = {first.id} if peer is peers[0] else set()
-            try:
-                while True:
-                    answer = peer.recv()
-                    assert answer.id not in ids, "answered twice"
-                    ids.add(answer.id)
-                    assert answer.status in (pb.OK, pb.DRAINING), answer
-                    n_ok += answer.status == pb.OK
-            except Closed:
-                pass
-            assert not peer.buffer, "half an answer"
-            assert ids == wanted[peer], "what was sent before SIGTERM is answered"
-        assert daemon.process.wait(20 * SLOW) == 0
+            # Who is closed before that has lost an answer: recv() raises.
+            while ids != wanted[peer]:
+                answer = peer.recv()
+                assert answer.id in wanted[peer] - ids, "answered twice"
+                ids.add(answer.id)
+                assert answer.status in (pb.OK, pb.DRAINING), answer
+                n_ok += answer.status == pb.OK
+            assert not peer.buffer, "more than was asked"
+        for peer in peers:
+            peer.close()
+        assert daemon.process.wait(40) == 0
         daemon.ended_on_purpose = True
         assert n_ok >= 1
         assert not os.path.exists(daemon.path)
