@@ -276,7 +276,7 @@ START_TEST(no_hello_in_time)
 	say(1, "\0\0", 2);
 	turns_for_ms(60);
 	ck_assert_int_eq(hear(0), 0);
-	turns_for_ms(1250);
+	turns_for_ms(1300);
 	ck_assert_int_eq(hear(0), -1);
 	ck_assert_int_eq(hear(1), -1);
 	ck_assert_uint_eq(metrics.hello_timeouts_total, 2);
