@@ -15,7 +15,7 @@
 
 #define ALG       MLKEMCLIENT_ML_KEM_768
 #define SHARE     1184
-#define SHORT_US  20000u
+#define SHORT_US  100000u
 #define PLENTY_US 30000000u
 #define N_BATCH   5
 
@@ -61,7 +61,7 @@ late_keys_released(unsigned n)
 	struct mlkemclient_keygen_item items[N_BATCH] = {{0}};
 	struct mlkemclient *client;
 	struct peer peer;
-	unsigned released;
+	unsigned released, n_tries = 0;
 
 	peer_start(&peer, script_late_keys);
 	client = peer_client(&peer, true, PLENTY_US);
@@ -69,9 +69,14 @@ late_keys_released(unsigned n)
 	client->deadline_us = SHORT_US;
 	for (unsigned i = 0; i < n; i++)
 		items[i].share = shares[i];
-	ck_assert_int_eq(
-	    mlkemclient_keygen_batch(client, ALG, items, n), MLKEMCLIENT_E_TIMEOUT);
-	ck_assert(is_zero(shares, sizeof(shares)));
+	/* A busy machine lets the time pass before it was sent: once more. */
+	do {
+		breaker_reset(&client->live->breaker);
+		ck_assert_int_eq(mlkemclient_keygen_batch(client, ALG, items, n),
+		    MLKEMCLIENT_E_TIMEOUT);
+		ck_assert(is_zero(shares, sizeof(shares)));
+		n_tries++;
+	} while (client->live->link.n_abandoned == 0 && n_tries < 100);
 	client->deadline_us = PLENTY_US;
 	/* The first brings the late answer, the second is behind the release. */
 	for (int i = 0; i < 2; i++)
@@ -203,7 +208,7 @@ who_stands_behind(uint32_t deadline_us)
 	/* A key that is freed now is released later, and costs nobody the connection. */
 	mlkemclient_key_free(client, key);
 	ck_assert_uint_eq(client->live->link.n_unwanted, 1);
-	asker_start(&impatient, client, 500000, WAITER_SENDING);
+	asker_start(&impatient, client, 2000000, WAITER_SENDING);
 	asker_start(&behind, client, deadline_us, WAITER_TO_SEND);
 	pthread_join(impatient.thread, NULL);
 	ck_assert_int_eq(impatient.error, MLKEMCLIENT_E_TIMEOUT);
@@ -231,7 +236,7 @@ END_TEST
 START_TEST(a_turn_would_be_lost)
 {
 	setenv("MLKEMD_FAULT", "client-no-turn", 1);
-	ck_assert_int_eq(who_stands_behind(2000000), MLKEMCLIENT_E_TIMEOUT);
+	ck_assert_int_eq(who_stands_behind(5000000), MLKEMCLIENT_E_TIMEOUT);
 }
 END_TEST
 #endif
