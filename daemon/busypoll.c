@@ -125,14 +125,21 @@ busypoll_init(struct busypoll *poll, uint32_t limit_us)
 	poll->gap_sum_us = BUSYPOLL_GAPS * LONG_GAP_US;
 }
 
+/*
+ * Were a wake-up in the gap, no shard that sleeps would ever find that it need not. But a
+ * client on the same CPU can't ask before the shard sleeps, and its gaps look short from
+ * then on: so two looks in vain of 16 are enough to leave it.
+ */
 void
-busypoll_note_request(struct busypoll *poll, uint64_t now_us, bool slept)
+busypoll_note_request(struct busypoll *poll, uint64_t now_us, enum busypoll_seen seen)
 {
 	uint64_t gap = now_us > poll->replied_us ? now_us - poll->replied_us : 0;
-	uint32_t woken_us = slept && !fault("poll-late") ? poll->limit_us : 0;
-	uint32_t clipped;
+	uint32_t in_vain_us = poll->limit_us * BUSYPOLL_GAPS / 2, clipped;
 
-	gap -= gap < woken_us ? gap : woken_us;
+	if (seen == BUSYPOLL_ASLEEP && !fault("poll-late"))
+		gap -= gap < poll->limit_us ? gap : poll->limit_us;
+	if (seen == BUSYPOLL_IN_VAIN && gap < in_vain_us && !fault("poll-stubborn"))
+		gap = in_vain_us;
 	clipped = gap < LONG_GAP_US ? (uint32_t)gap : LONG_GAP_US;
 
 	poll->gap_sum_us += clipped - poll->gaps_us[poll->next];

@@ -32,12 +32,16 @@ uint32_t busypoll_measure(void);
 /* It begins as one that has had long gaps. */
 void busypoll_init(struct busypoll *poll, uint32_t limit_us);
 
-/*
- * A request came while nothing was left to do; a reply has gone out. slept: it was not
- * looked for, so that it had come a wake-up before it was seen. Were that in the gap, no
- * shard that sleeps would ever find that it need not have.
- */
-void busypoll_note_request(struct busypoll *poll, uint64_t now_us, bool slept);
+/* How a request was seen. */
+enum busypoll_seen {
+	BUSYPOLL_AWAKE,   /* it was there, or was found by looking */
+	BUSYPOLL_ASLEEP,  /* so it had come a wake-up before that, which is no gap */
+	BUSYPOLL_IN_VAIN, /* after looking and then sleeping all the same */
+};
+
+/* A request came while nothing was left to do; a reply has gone out. */
+void busypoll_note_request(
+    struct busypoll *poll, uint64_t now_us, enum busypoll_seen seen);
 void busypoll_note_reply(struct busypoll *poll, uint64_t now_us);
 
 /* Whether to look again now, rather than sleep. */

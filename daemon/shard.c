@@ -229,19 +229,22 @@ shard_n_requests(const struct shard *shard)
 }
 
 /*
- * Moves bytes; sleeps for them, which *sleptp tells, if there is nothing else to do and
- * none are expected within the time that a wake-up would cost. Returns 0, or -EIO.
+ * Moves bytes; sleeps for them if there is nothing else to do and none are expected
+ * within the time that a wake-up would cost. Returns 0, or -EIO.
  */
 static int
-shard_wait(struct shard *shard, bool has_work, bool *sleptp)
+shard_wait(struct shard *shard, bool has_work, enum busypoll_seen *seenp)
 {
 	bool look = !has_work && busypoll_wants(&shard->poll, request_now_us());
+	bool looked = look;
 
 	conn_set_arm(&shard->conns);
 	do {
 		int flags = EVLOOP_ONCE | (has_work || look ? EVLOOP_NONBLOCK : 0);
 
-		*sleptp = !(flags & EVLOOP_NONBLOCK);
+		*seenp = flags & EVLOOP_NONBLOCK ? BUSYPOLL_AWAKE
+			 : looked                ? BUSYPOLL_IN_VAIN
+						 : BUSYPOLL_ASLEEP;
 		if (event_base_loop(shard->base, flags) < 0)
 			return -EIO;
 		if (!look || shard->conns.woke_us)
@@ -264,16 +267,16 @@ shard_turn(struct shard *shard)
 	    conn_set_has_work(&shard->conns) || shard_wants_fill(shard) || shard->quit;
 	uint64_t begin_us = has_work ? request_now_us() : 0, now_us;
 	uint64_t n_before = shard_n_requests(shard);
-	bool slept;
+	enum busypoll_seen seen;
 	int r;
 
 	shard->conns.woke_us = begin_us;
-	r = shard_wait(shard, has_work, &slept);
+	r = shard_wait(shard, has_work, &seen);
 	if (r)
 		return r;
 	conn_set_collect(&shard->conns, TURN_ITEMS);
 	if (shard_n_requests(shard) != n_before)
-		busypoll_note_request(&shard->poll, shard->conns.woke_us, slept);
+		busypoll_note_request(&shard->poll, shard->conns.woke_us, seen);
 	r = batch_run(&shard->batch);
 	conn_set_flush(&shard->conns);
 	now_us = request_now_us();

@@ -12,7 +12,7 @@ static uint64_t
 requests(unsigned n, uint64_t now_us, uint64_t gap_us)
 {
 	while (n--) {
-		busypoll_note_request(&poll_, now_us + gap_us, false);
+		busypoll_note_request(&poll_, now_us + gap_us, BUSYPOLL_AWAKE);
 		busypoll_note_reply(&poll_, now_us + gap_us + 30);
 		now_us += gap_us + 30;
 	}
@@ -59,12 +59,12 @@ START_TEST(long_gaps_end_it)
 }
 END_TEST
 
-/* n requests by which a shard is woken that sleeps. */
+/* n requests by which a shard is woken that sleeps, after it looked or at once. */
 static uint64_t
-wake_ups(unsigned n, uint64_t now_us, uint64_t gap_us)
+wake_ups(unsigned n, uint64_t now_us, uint64_t gap_us, enum busypoll_seen seen)
 {
 	while (n--) {
-		busypoll_note_request(&poll_, now_us + gap_us, true);
+		busypoll_note_request(&poll_, now_us + gap_us, seen);
 		busypoll_note_reply(&poll_, now_us + gap_us + 30);
 		now_us += gap_us + 30;
 	}
@@ -77,9 +77,9 @@ START_TEST(a_wake_up_is_no_gap)
 	uint64_t now;
 
 	busypoll_init(&poll_, 10);
-	now = wake_ups(BUSYPOLL_GAPS + 1, 1000, 19);
+	now = wake_ups(BUSYPOLL_GAPS + 1, 1000, 19, BUSYPOLL_ASLEEP);
 	ck_assert(busypoll_wants(&poll_, now));
-	now = wake_ups(BUSYPOLL_GAPS, now, 20);
+	now = wake_ups(BUSYPOLL_GAPS, now, 20, BUSYPOLL_ASLEEP);
 	ck_assert(!busypoll_wants(&poll_, now));
 }
 END_TEST
@@ -90,7 +90,8 @@ START_TEST(a_wake_up_that_is_a_gap_is_seen)
 		return;
 	rig_fault("poll-late");
 	busypoll_init(&poll_, 10);
-	ck_assert(!busypoll_wants(&poll_, wake_ups(BUSYPOLL_GAPS + 1, 1000, 19)));
+	ck_assert(!busypoll_wants(
+	    &poll_, wake_ups(BUSYPOLL_GAPS + 1, 1000, 19, BUSYPOLL_ASLEEP)));
 	rig_fault(NULL);
 }
 END_TEST
@@ -105,6 +106,38 @@ END_TEST
 START_TEST(what_is_measured_is_bounded)
 {
 	ck_assert_uint_le(busypoll_measure(), BUSYPOLL_MAX_US);
+}
+END_TEST
+
+/* They look short, since it is the looking that keeps the client from asking. */
+START_TEST(two_looks_in_vain_end_it)
+{
+	uint64_t now;
+
+	busypoll_init(&poll_, 10);
+	now = requests(BUSYPOLL_GAPS + 1, 1000, 0);
+	now = wake_ups(1, now, 14, BUSYPOLL_IN_VAIN);
+	ck_assert(busypoll_wants(&poll_, now));
+	now = wake_ups(1, now, 14, BUSYPOLL_IN_VAIN);
+	ck_assert(!busypoll_wants(&poll_, now));
+	now = wake_ups(BUSYPOLL_GAPS - 2, now, 4, BUSYPOLL_ASLEEP);
+	ck_assert(!busypoll_wants(&poll_, now));
+	now = wake_ups(1, now, 4, BUSYPOLL_ASLEEP);
+	ck_assert(busypoll_wants(&poll_, now));
+}
+END_TEST
+
+START_TEST(one_that_goes_on_in_vain_is_seen)
+{
+	uint64_t now;
+
+	if (!rig_hooks())
+		return;
+	rig_fault("poll-stubborn");
+	busypoll_init(&poll_, 10);
+	now = requests(BUSYPOLL_GAPS + 1, 1000, 0);
+	ck_assert(busypoll_wants(&poll_, wake_ups(2, now, 14, BUSYPOLL_IN_VAIN)));
+	rig_fault(NULL);
 }
 END_TEST
 
@@ -131,6 +164,8 @@ main(void)
 	tcase_add_test(tcase, long_gaps_end_it);
 	tcase_add_test(tcase, a_wake_up_is_no_gap);
 	tcase_add_test(tcase, a_wake_up_that_is_a_gap_is_seen);
+	tcase_add_test(tcase, two_looks_in_vain_end_it);
+	tcase_add_test(tcase, one_that_goes_on_in_vain_is_seen);
 	tcase_add_test(tcase, zero_is_never);
 	tcase_add_test(tcase, what_is_measured_is_bounded);
 	tcase_add_test(tcase, one_cpu_never_looks);
