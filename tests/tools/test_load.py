@@ -53,6 +53,14 @@ def test_what_it_says_is_what_the_daemon_did(daemon, op, counters, algorithm):
     assert row["cpu_us_per_op"] > 0 and row["ops_per_s"] > 0
 
 
+def test_more_than_the_sockets_take(daemon):
+    """Requests are made while parts of others are still to be sent, again and again."""
+    row = ctl("bench", "--connections", "64", "--in-flight", "4", "--items", "64", "--json",
+              "--duration-ms", "1500", "--rounds", "1", "--timeout-ms", "60000",
+              *both(daemon)).object()
+    assert row["failed"] == 0 and row["ops"] >= 64 * 4 * 64
+
+
 def test_the_usual_rows(daemon):
     rows = ctl("bench", "--json", *SHORT, *both(daemon)).objects()
     assert [(row["connections"], row["in_flight"], row["idle_us"]) for row in rows] == \
