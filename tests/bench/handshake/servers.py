@@ -18,6 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 START_S = 30
+PROGRAM = "handshake.sh"  # who complains
 
 
 def find_programs():
@@ -41,7 +42,7 @@ def wait_for(condition, seconds, what):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            sys.exit(f"handshake.sh: after {seconds} s still not: {what}")
+            sys.exit(f"{PROGRAM}: after {seconds} s still not: {what}")
         time.sleep(0.01)
 
 
@@ -98,7 +99,7 @@ class Process:
     def need(self, condition, what):
         def ended_or():
             if self.process.poll() is not None:
-                sys.exit(f"handshake.sh: {self.name} ended with "
+                sys.exit(f"{PROGRAM}: {self.name} ended with "
                          f"{self.process.returncode}:\n{self.log.read_text()[-2000:]}")
             return condition()
         wait_for(ended_or, START_S, what)
