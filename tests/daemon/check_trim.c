@@ -69,6 +69,21 @@ START_TEST(constants_leave_and_come_back)
 }
 END_TEST
 
+START_TEST(control_pages_that_stay_are_seen)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	if (!rig_hooks())
+		return;
+	ck_assert_int_ge(fd, 0);
+	ck_assert_uint_eq(sum(constants), 10);
+	rig_fault("trim-nothing");
+	trim_after_start();
+	ck_assert_uint_gt(count_present(fd, constants), 0);
+	close(fd);
+}
+END_TEST
+
 START_TEST(what_was_written_stays)
 {
 	uint8_t *heap = malloc(sizeof(changed));
@@ -90,6 +105,7 @@ main(void)
 	TCase *tcase = tcase_create("trim");
 
 	tcase_add_test(tcase, constants_leave_and_come_back);
+	tcase_add_test(tcase, control_pages_that_stay_are_seen);
 	tcase_add_test(tcase, what_was_written_stays);
 	suite_add_tcase(suite, tcase);
 	return rig_main(suite);
