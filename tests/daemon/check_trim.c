@@ -11,7 +11,7 @@
 #include "daemon/trim.h"
 #include "rig.h"
 
-#define N_PAGES 64
+#define N_PAGES 256
 #define PAGE    4096 /* at least; larger ones: fewer of them */
 
 static const uint8_t constants[N_PAGES * PAGE] = {1, 2, 3, [sizeof(constants) - 1] = 4};
@@ -19,8 +19,8 @@ static uint8_t changed[N_PAGES * PAGE] = {1, 2, 3, [sizeof(changed) - 1] = 4};
 
 /*
  * How many of the whole pages from p on are in this process's page table (proc(5)), or
- * UINT_MAX; fd is that of its pagemap. It reads no constant (ck_assert would): one fault
- * brings in all around it.
+ * UINT_MAX; fd is that of its pagemap. Whatever reads a constant beside p (ck_assert, a
+ * sanitizer) brings in some pages around it: few of so many.
  */
 static unsigned
 count_present(int fd, const uint8_t *p)
@@ -38,6 +38,13 @@ count_present(int fd, const uint8_t *p)
 		n += entry >> 63;
 	}
 	return n;
+}
+
+/* As many lie in it whole. */
+static unsigned
+count_whole(void)
+{
+	return (unsigned)(sizeof(constants) / (size_t)sysconf(_SC_PAGESIZE)) - 1;
 }
 
 static unsigned
@@ -60,10 +67,11 @@ START_TEST(constants_leave_and_come_back)
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_uint_eq(sum(constants), 10);
-	ck_assert_uint_eq(count_present(fd, constants), whole); /* the control */
+	ck_assert_uint_eq(
+	    count_present(fd, constants), count_whole()); /* the control */
 	trim_after_start();
 	left = count_present(fd, constants);
-	ck_assert_uint_eq(left, 0);
+	ck_assert_uint_lt(left, count_whole() / 4);
 	ck_assert_uint_eq(sum(constants), 10);
 	close(fd);
 }
@@ -79,7 +87,7 @@ START_TEST(control_pages_that_stay_are_seen)
 	ck_assert_uint_eq(sum(constants), 10);
 	rig_fault("trim-nothing");
 	trim_after_start();
-	ck_assert_uint_gt(count_present(fd, constants), 0);
+	ck_assert_uint_ge(count_present(fd, constants), count_whole());
 	close(fd);
 }
 END_TEST
