@@ -177,13 +177,15 @@ class Proxy(Process):
         return children(self.pid) if self.is_nginx else [self.pid]
 
     def memory(self):
-        """(KiB resident, open descriptors) of the processes that do the work."""
-        rss = fds = 0
+        """(KiB resident, KiB of it that are of no file, open descriptors) of the processes
+        that do the work."""
+        rss = anonymous = fds = 0
         for pid in self.pids():
             status = pathlib.Path(f"/proc/{pid}/status").read_text()
             rss += int(status.split("VmRSS:")[1].split()[0])
+            anonymous += int(status.split("RssAnon:")[1].split()[0])
             fds += len(os.listdir(f"/proc/{pid}/fd"))
-        return rss, fds
+        return rss, anonymous, fds
 
 
 class Load:
