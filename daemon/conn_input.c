@@ -175,13 +175,15 @@ void
 conn_set_feed_hungry(struct conn_set *set)
 {
 	struct user_list *hungry = &set->users.hungry;
-	struct user *user, *last = TAILQ_LAST(hungry, user_list);
+	struct user *user, *last;
 	struct conn *oldest = TAILQ_FIRST(&set->partial);
 	int n = 0;
 
 	if (oldest && oldest->hungry && conn_may_exceed(oldest) &&
 	    conn_may_grow(oldest))
 		conn_feed(oldest);
+	/* Only now: that user may have left the list. */
+	last = TAILQ_LAST(hungry, user_list);
 	while (n < FEED_MAX && (user = TAILQ_FIRST(hungry))) {
 		TAILQ_REMOVE(hungry, user, hungry_link);
 		TAILQ_INSERT_TAIL(hungry, user, hungry_link);

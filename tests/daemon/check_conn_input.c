@@ -226,6 +226,40 @@ START_TEST(others_of_a_user_wait_alone)
 }
 END_TEST
 
+static uint32_t
+n_idle_for_room(uint32_t room)
+{
+	return slab.n_idle - slab_input_room(&slab) + room;
+}
+
+/*
+ * The oldest unfinished frame is read from first, and its user waits no longer; another
+ * user who waits, and holds too much to be read from, holds nobody up.
+ */
+START_TEST(the_oldest_of_the_last_user)
+{
+	request_len = put_padded(request, 1, LARGE);
+	join_as(0, 1000);
+	join_as(1, 1001);
+	for (int i = 0; i < 2; i++) {
+		say(i, request, 4 * SLAB_BLOCK_BYTES);
+		turns(3);
+		ck_assert_uint_gt(conn_of(i)->in.n_blocks, 3);
+	}
+	leave_blocks(n_idle_for_room(0));
+	for (int i = 1; i >= 0; i--) {
+		say(i, request + 4 * SLAB_BLOCK_BYTES, 2 * SLAB_BLOCK_BYTES);
+		turns(3);
+		ck_assert(conn_of(i)->hungry);
+	}
+	chain_drain(&others, &slab, SLAB_BLOCK_BYTES);
+	ck_assert_uint_eq(slab_input_room(&slab), 1);
+	turn();
+	ck_assert(!conn_of(0)->hungry);
+	ck_assert(conn_of(1)->hungry);
+}
+END_TEST
+
 /* Who has nothing to be read is not hungry, whatever others hold. */
 START_TEST(who_is_silent_does_not_wait)
 {
@@ -253,6 +287,7 @@ main(void)
 	tcase_add_test(tcase, who_comes_while_others_wait);
 	tcase_add_test(tcase, control_read_before_those_who_wait);
 	tcase_add_test(tcase, others_of_a_user_wait_alone);
+	tcase_add_test(tcase, the_oldest_of_the_last_user);
 	tcase_add_test(tcase, who_is_silent_does_not_wait);
 	suite_add_tcase(suite, tcase);
 	return rig_main(suite);
