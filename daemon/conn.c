@@ -136,6 +136,16 @@ conn_mark_stalled(struct conn *conn, bool stalled)
 	}
 }
 
+/* There is no memory for its event: nothing that it does would be seen any more. */
+static void
+conn_lose(struct conn *conn)
+{
+	if (conn->dead)
+		return;
+	conn_set_count_lost(conn->set);
+	conn_kill(conn);
+}
+
 static void
 conn_want_read(struct conn *conn, bool reading)
 {
@@ -143,7 +153,7 @@ conn_want_read(struct conn *conn, bool reading)
 		return;
 	conn->reading = reading;
 	if (reading ? event_add(&conn->read_event, NULL) : event_del(&conn->read_event))
-		conn_kill(conn);
+		conn_lose(conn);
 }
 
 static void
@@ -154,7 +164,7 @@ conn_want_write(struct conn *conn, bool writing)
 	conn->writing = writing;
 	if (writing ? event_add(&conn->write_event, NULL)
 		    : event_del(&conn->write_event))
-		conn_kill(conn);
+		conn_lose(conn);
 }
 
 /* Puts the connection where it belongs, from what its buffers hold. */

@@ -28,6 +28,9 @@ void conn_free(struct conn *conn);
 void conn_update(struct conn *conn);
 void conn_send(struct conn *conn);
 void conn_kill(struct conn *conn);
+
+/* One was closed, or never came in, because memory was short: counts it, and says so. */
+void conn_set_count_lost(struct conn_set *set);
 void conn_close_after_output(struct conn *conn);
 size_t conn_max_message(const struct conn *conn);
 bool conn_reply_fits(const struct conn *conn, size_t bytes);

@@ -46,12 +46,23 @@ conn_set_init(struct conn_set *set)
 	return evtimer_assign(&set->tick_event, set->base, conn_set_tick, set);
 }
 
+void
+conn_set_count_lost(struct conn_set *set)
+{
+	if (fault("conn-lost-unseen"))
+		return;
+	metrics_add(&set->metrics->shed_total, 1);
+	log_event_limited(
+	    LOG_WARNING, "no-memory", "a connection was closed: out of memory");
+}
+
 int
 conn_set_add(struct conn_set *set, int fd, const struct conn_peer *peer)
 {
 	struct conn *conn = conn_new(set, fd, peer);
 
 	if (!conn) {
+		conn_set_count_lost(set);
 		close(fd);
 		user_seat_give(peer->seat);
 		return -1;

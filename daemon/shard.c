@@ -88,9 +88,6 @@ shard_new_conn(struct shard *shard, const struct shard_record *record)
 	if (!conn_set_add(&shard->conns, record->fd, &record->peer))
 		return;
 	shard_count_ended(shard, &record->peer);
-	metrics_add(&shard->metrics.shed_total, 1);
-	log_event_limited(
-	    LOG_WARNING, "no-memory", "a connection was closed: out of memory");
 }
 
 static void

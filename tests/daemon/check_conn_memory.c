@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What connections and users may hold of turns and buffers, and who makes room. */
 #include <errno.h>
+#include <event2/event.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -254,9 +256,60 @@ START_TEST(too_many_connections_is_said_once)
 }
 END_TEST
 
+static bool no_memory;
+
+static void *
+scarce_realloc(void *p, size_t size)
+{
+	return no_memory ? NULL : realloc(p, size);
+}
+
+static void *
+scarce_malloc(size_t size)
+{
+	return scarce_realloc(NULL, size);
+}
+
+/* libevent has no memory for its event: it is closed, which is counted; others go on. */
+static void
+lose_one(uint64_t expected)
+{
+	uint8_t ping[PING_BYTES];
+
+	put_ping(ping, 1);
+	join(0);
+	no_memory = true;
+	open_raw(1, false);
+	no_memory = false;
+	turns(2);
+	ck_assert_int_eq(hear(1), -1);
+	ck_assert_uint_eq(n_gone, 1);
+	ck_assert_uint_eq(atomic_load(&metrics.shed_total), expected);
+	say(0, ping, PING_BYTES);
+	turns(2);
+	ck_assert_int_eq(hear(0), 1);
+}
+
+START_TEST(no_memory_for_an_event)
+{
+	lose_one(1);
+}
+END_TEST
+
+START_TEST(control_lost_unseen)
+{
+	if (!rig_hooks())
+		return;
+	rig_fault("conn-lost-unseen");
+	lose_one(0);
+}
+END_TEST
+
 int
 main(void)
 {
+	event_set_mem_functions(scarce_malloc, scarce_realloc, free);
+
 	Suite *suite = suite_create("conn_memory");
 	TCase *tcase = tcase_create("conn_memory");
 
@@ -272,6 +325,8 @@ main(void)
 	tcase_add_test(tcase, control_without_limit_none_are_left);
 	tcase_add_test(tcase, a_full_user_makes_room_for_itself);
 	tcase_add_test(tcase, too_many_connections_is_said_once);
+	tcase_add_test(tcase, no_memory_for_an_event);
+	tcase_add_test(tcase, control_lost_unseen);
 	suite_add_tcase(suite, tcase);
 	return rig_main(suite);
 }
