@@ -19,8 +19,10 @@ from daemon import Daemon  # noqa: E402
 import table  # noqa: E402
 from servers import World  # noqa: E402
 
-# Those whom the proxies' workers become.
-ACCESS = {"access.allow-users": "root, ?nobody, ?www-data, ?haproxy"}
+# Those whom the proxies' workers become; and a proxy that a busy machine keeps waiting
+# before its Hello is not turned away.
+ACCESS = {"access.allow-users": "root, ?nobody, ?www-data, ?haproxy",
+          "limits.hello-timeout": "30s"}
 
 
 @pytest.fixture
