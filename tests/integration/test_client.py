@@ -182,7 +182,9 @@ def test_drain_moves_clients():
 def test_full_backlog():
     """connect() says EAGAIN at once when the backlog is full: tried again until the
     deadline, never taken for connected."""
-    with Daemon() as daemon:
+    # Whoever was held is still counted while a busy machine sees them end.
+    with Daemon({"limits.max-connections": "8192",
+                 "limits.user-share": "100%"}) as daemon:
         daemon.freeze()
         held = []
         while len(held) < 10000:
